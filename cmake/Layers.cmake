@@ -1,0 +1,151 @@
+# Layers: every library states its rank, and may link only strictly lower
+# ranks. What third-party code a rank may link is listed here too, so that an
+# upward edge or a stray dependency fails configure instead of review.
+#
+#   project_library(NAME LAYER n [SRCS ...] [DEPS ...] [ADAPTS ...])
+#   project_binary(NAME SRCS ... DEPS ...)         rank 50
+#   project_test(NAME SRCS ... DEPS ... [LABELS ...] [ENVIRONMENT ...])
+#   project_benchmark(NAME SRCS ... DEPS ...)
+#
+# ADAPTS names the one outside thing that an adapter (rank 30 and up) wraps.
+
+set_property(GLOBAL PROPERTY PENSTOCK_LIBRARIES "")
+
+# Third-party targets that a rank may name in DEPS or ADAPTS.
+function(_penstock_allowed rank out)
+  set(allowed "^absl::")
+  if(rank EQUAL 12 OR rank EQUAL 13)
+    string(APPEND allowed
+           "|^PkgConfig::PCRE2$|^nlohmann_json::nlohmann_json$|^PkgConfig::XXHASH$")
+  elseif(rank EQUAL 20)
+    string(APPEND allowed "|^PkgConfig::XXHASH$")
+  elseif(rank EQUAL 28)
+    string(APPEND allowed "|^protobuf::|^gRPC::")
+  elseif(rank EQUAL 31)
+    string(APPEND allowed "|^Threads::Threads$")
+  elseif(rank EQUAL 32)
+    string(APPEND allowed "|^protobuf::|^gRPC::")
+  endif()
+  set(${out} "${allowed}" PARENT_SCOPE)
+endfunction()
+
+function(project_library name)
+  cmake_parse_arguments(ARG "" "LAYER" "SRCS;DEPS;ADAPTS" ${ARGN})
+  if(NOT DEFINED ARG_LAYER)
+    message(FATAL_ERROR "${name}: LAYER is missing")
+  endif()
+  if(ARG_ADAPTS AND ARG_LAYER LESS 30)
+    message(FATAL_ERROR "${name}: ADAPTS is for adapters (rank 30 and up)")
+  endif()
+  if(ARG_SRCS)
+    add_library(${name} STATIC ${ARG_SRCS})
+    set(scope PUBLIC)
+  else()
+    add_library(${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(${name} ${scope} ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} ${scope} ${ARG_DEPS} ${ARG_ADAPTS})
+  target_link_libraries(${name} ${scope} penstock_flags)
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_LIBRARIES ${name})
+  set_property(GLOBAL PROPERTY PENSTOCK_RANK_${name} ${ARG_LAYER})
+  set_property(GLOBAL PROPERTY PENSTOCK_DEPS_${name} "${ARG_DEPS}")
+  set_property(GLOBAL PROPERTY PENSTOCK_ADAPTS_${name} "${ARG_ADAPTS}")
+  set_property(GLOBAL PROPERTY PENSTOCK_DIR_${name}
+                               ${CMAKE_CURRENT_SOURCE_DIR})
+endfunction()
+
+function(project_binary name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} penstock_flags)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+                                           ${CMAKE_BINARY_DIR}/bin)
+endfunction()
+
+function(project_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS;ENVIRONMENT" ${ARGN})
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SRCS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock
+                                        GTest::gtest_main penstock_flags)
+  target_compile_definitions(
+    ${name} PRIVATE PENSTOCK_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
+                    PENSTOCK_MODELS="${PROJECT_SOURCE_DIR}/models")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(
+    ${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+                       ENVIRONMENT "${ARG_ENVIRONMENT}")
+endfunction()
+
+function(project_benchmark name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  if(NOT PENSTOCK_BENCHMARKS)
+    return()
+  endif()
+  add_executable(${name} ${ARG_SRCS})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} benchmark::benchmark
+                                        penstock_flags)
+endfunction()
+
+# Runs at the end of configure, when every library is known.
+function(penstock_check_layers)
+  get_property(libraries GLOBAL PROPERTY PENSTOCK_LIBRARIES)
+  set(errors "")
+  foreach(name IN LISTS libraries)
+    get_property(rank GLOBAL PROPERTY PENSTOCK_RANK_${name})
+    get_property(adapts GLOBAL PROPERTY PENSTOCK_ADAPTS_${name})
+    _penstock_allowed(${rank} allowed)
+    # What is really linked, not only what DEPS said: a later
+    # target_link_libraries cannot slip past.
+    get_target_property(type ${name} TYPE)
+    if(type STREQUAL "INTERFACE_LIBRARY")
+      get_target_property(links ${name} INTERFACE_LINK_LIBRARIES)
+    else()
+      get_target_property(links ${name} LINK_LIBRARIES)
+    endif()
+    foreach(dep IN LISTS links)
+      if(dep STREQUAL "penstock_flags" OR dep MATCHES "^::@")
+        continue()
+      endif()
+      if(dep IN_LIST libraries)
+        get_property(dep_rank GLOBAL PROPERTY PENSTOCK_RANK_${dep})
+        if(NOT dep_rank LESS rank)
+          string(APPEND errors
+            "  ${name} (rank ${rank}) links ${dep} (rank ${dep_rank})\n")
+        endif()
+      elseif(rank LESS 40 AND NOT dep MATCHES "${allowed}" AND NOT dep IN_LIST
+                                                               adapts)
+        string(APPEND errors
+          "  ${name} (rank ${rank}) links ${dep}, not allowed at its rank\n")
+      endif()
+    endforeach()
+  endforeach()
+  if(errors)
+    message(FATAL_ERROR "Layer check failed:\n${errors}")
+  endif()
+  # For the include checks (tools/tidy): one line per library,
+  # rank|name|dir|deps.
+  set(table "")
+  foreach(name IN LISTS libraries)
+    get_property(rank GLOBAL PROPERTY PENSTOCK_RANK_${name})
+    get_property(dir GLOBAL PROPERTY PENSTOCK_DIR_${name})
+    get_property(deps GLOBAL PROPERTY PENSTOCK_DEPS_${name})
+    get_property(adapts GLOBAL PROPERTY PENSTOCK_ADAPTS_${name})
+    file(RELATIVE_PATH dir ${PROJECT_SOURCE_DIR} ${dir})
+    string(REPLACE ";" "," deps "${deps};${adapts}")
+    string(APPEND table "${rank}|${name}|${dir}|${deps}\n")
+  endforeach()
+  file(WRITE ${CMAKE_BINARY_DIR}/layers.txt "${table}")
+endfunction()

@@ -1,0 +1,80 @@
+#include "common/model/block_hash.h"
+
+#include <cstring>
+
+#include "common/base/check.h"
+#include "xxhash.h"
+
+namespace penstock {
+namespace {
+
+static_assert(sizeof(TokenId) == 4);
+
+// Appends an integer little-endian, whatever the host's order.
+template <typename T>
+void Append(std::string& out, T value) {
+  for (size_t i = 0; i < sizeof(T); ++i) {
+    out.push_back(static_cast<char>(static_cast<uint64_t>(value) >> (8 * i)));
+  }
+}
+
+// Length first, so that ("ab", "c") and ("a", "bc") differ.
+void AppendText(std::string& out, absl::string_view text) {
+  Append<uint32_t>(out, text.size());
+  out.append(text.data(), text.size());
+}
+
+// 0 is "no hash": moved away from, so that an Id stays truthful.
+uint64_t NonZero(uint64_t hash) { return hash == 0 ? 1 : hash; }
+
+}  // namespace
+
+HashSecret::HashSecret(absl::string_view cluster_key) {
+  for (size_t i = 0; i < bytes_.size() / 8; ++i) {
+    uint64_t word =
+        XXH3_64bits_withSeed(cluster_key.data(), cluster_key.size(), i + 1);
+    for (int b = 0; b < 8; ++b) bytes_[i * 8 + b] = word >> (8 * b);
+  }
+}
+
+BlockHash BlockHasher::Root(const Scope& scope) const {
+  std::string text;
+  Append<uint64_t>(text, scope.model.value());
+  AppendText(text, scope.adapter);
+  AppendText(text, scope.tenant);
+  AppendText(text, scope.cache_salt);
+  return BlockHash(NonZero(XXH3_64bits_withSecret(
+      text.data(), text.size(), secret_.bytes().data(),
+      secret_.bytes().size())));
+}
+
+BlockHash BlockHasher::Next(BlockHash parent,
+                            absl::Span<const TokenId> tokens) const {
+  CHECK(tokens.size() == kBlockTokens);
+  std::string text;
+  text.reserve(8 + 4 * kBlockTokens);
+  Append<uint64_t>(text, parent.value());
+  for (TokenId token : tokens) Append<uint32_t>(text, token);
+  return BlockHash(NonZero(XXH3_64bits_withSecret(
+      text.data(), text.size(), secret_.bytes().data(),
+      secret_.bytes().size())));
+}
+
+std::vector<BlockHash> BlockHasher::Chain(
+    BlockHash root, absl::Span<const TokenId> tokens) const {
+  std::vector<BlockHash> hashes;
+  hashes.reserve(tokens.size() / kBlockTokens);
+  for (size_t at = 0; at + kBlockTokens <= tokens.size(); at += kBlockTokens) {
+    root = Next(root, tokens.subspan(at, kBlockTokens));
+    hashes.push_back(root);
+  }
+  return hashes;
+}
+
+uint64_t BlockHasher::Checksum(absl::Span<const uint8_t> bytes) const {
+  return XXH3_64bits_withSecret(bytes.data(), bytes.size(),
+                                secret_.bytes().data(),
+                                secret_.bytes().size());
+}
+
+}  // namespace penstock

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace penstock {
+
+// Element types of stored weights. Block formats and their byte layouts are
+// those of the GGUF specification (ggml's block_q4_0, block_q4_1, block_q8_0).
+enum class TensorType { kF32, kF16, kBF16, kQ4_0, kQ4_1, kQ8_0 };
+
+struct TensorTypeTraits {
+  absl::string_view name;  // as in GGUF tools, e.g. "Q4_1"
+  uint32_t gguf_id;        // ggml_type on disk
+  int block_elements;      // elements that share a scale; 1 for plain types
+  int block_bytes;         // bytes of one such block
+};
+
+const TensorTypeTraits& Traits(TensorType type);
+
+}  // namespace penstock

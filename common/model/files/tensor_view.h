@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/model/files/tensor_type.h"
+
+namespace penstock {
+
+// A read-only tensor inside a mapped model file. Does not own its bytes: valid
+// as long as the file object it came from.
+struct TensorView {
+  std::string name;
+  TensorType type = TensorType::kF32;
+  // Row-major: shape.back() is contiguous (K of a [N, K] matrix). This is the
+  // reverse of the order that GGUF stores.
+  std::vector<int64_t> shape;
+  // Exactly the bytes of the shape in this type.
+  absl::Span<const uint8_t> data;
+
+  int64_t rows() const { return shape.size() < 2 ? 1 : shape[0]; }
+  int64_t cols() const { return shape.empty() ? 0 : shape.back(); }
+};
+
+// Writes cols() floats of row `row` to `out` [cols]: exact for every type
+// (each product of a stored scale and quant rounds once to F32).
+// Precondition: 0 <= row < rows(), out.size() == cols().
+void DequantizeRow(const TensorView& tensor, int64_t row,
+                   absl::Span<float> out);
+
+}  // namespace penstock
