@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/id.h"
+#include "common/model/block_ref.h"
+#include "common/model/kv_manifest.h"
+#include "common/transfer/kv_transport.h"
+
+namespace penstock {
+
+// Control messages between a prefill (P) and a decode (D) worker. All are
+// idempotent: each carries its transfer, and a repeated one changes nothing.
+
+// P -> D: asks for room for a prompt.
+struct Offer {
+  TransferId transfer;
+  LayoutId layout;
+  ContentId content;
+  NumericsId numerics;
+  int prompt_tokens = 0;
+  std::vector<BlockHash> block_hashes;  // of the prompt's full blocks
+  std::vector<TransportKind> transports;  // that P can use, best first
+};
+
+// D -> P: room is reserved under a lease. `have_blocks`: leading full blocks
+// that D already holds and that need not travel.
+struct Credit {
+  TransferId transfer;
+  int have_blocks = 0;
+  TransportAddress address;  // the transport chosen for this transfer
+  absl::Duration lease;      // from receipt, on the receiver's clock
+};
+
+// D -> P: not now (retry_after > 0) or not at all (code says why).
+struct Reject {
+  TransferId transfer;
+  absl::StatusCode code = absl::StatusCode::kResourceExhausted;
+  std::string message;
+  absl::Duration retry_after;
+};
+
+// D -> P: blocks that P may write, for prompt blocks [first_prompt_block, ...).
+struct Grant {
+  TransferId transfer;
+  int chunk = 0;
+  int first_prompt_block = 0;
+  std::vector<BlockRef> blocks;
+};
+
+// P -> D: the pages of a chunk are written (by reference in one process: then
+// `shared` names the source blocks instead).
+struct ChunkDone {
+  TransferId transfer;
+  int chunk = 0;
+  int first_prompt_block = 0;
+  std::vector<uint64_t> checksums;  // one for each block of the chunk
+  std::vector<BlockRef> shared;
+};
+
+// D -> P: a chunk did not arrive as announced; it has to be sent again.
+struct ChunkNack {
+  TransferId transfer;
+  int chunk = 0;
+  std::string reason;
+};
+
+// P -> D: everything is there; `manifest` says what everything is.
+struct Commit {
+  TransferId transfer;
+  KvManifest manifest;
+};
+
+// D -> P: verified and owned by D; P may let go.
+struct CommitAck {
+  TransferId transfer;
+};
+
+// Either way: the sender is alive and still wants this transfer.
+struct Renew {
+  TransferId transfer;
+  absl::Duration lease;
+};
+
+// Either way: the transfer is over. P stops writing and answers FenceAck once
+// no write of its own can land any more.
+struct Abort {
+  TransferId transfer;
+  absl::StatusCode code = absl::StatusCode::kCancelled;
+  std::string reason;
+};
+
+// P -> D: all of P's posts of this transfer have completed.
+struct FenceAck {
+  TransferId transfer;
+};
+
+using HandoffMessage = std::variant<Offer, Credit, Reject, Grant, ChunkDone,
+                                    ChunkNack, Commit, CommitAck, Renew, Abort,
+                                    FenceAck>;
+
+TransferId TransferOf(const HandoffMessage& message);
+const char* MessageName(const HandoffMessage& message);
+
+}  // namespace penstock
