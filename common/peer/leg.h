@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/base/id.h"
+#include "common/model/generate_request.h"
+#include "common/model/token_frame.h"
+#include "common/peer/peer.h"
+
+namespace penstock {
+
+enum class LegKind { kPrefill, kDecode };
+
+// The router's call to one worker for one attempt at a request. An attempt has
+// a decode leg and, unless decode prefills by itself, a prefill leg.
+struct LegRequest {
+  GenerateRequest request;
+  AttemptId attempt;
+  // Prefill leg: the decode worker to hand off to. Decode leg: the prefill
+  // worker to expect an Offer from; an empty name: prefill locally.
+  PeerAddress partner;
+  // Worker names are reused; the incarnation says which life is meant. A worker
+  // of another incarnation answers UNAVAILABLE.
+  Incarnation worker_incarnation;
+
+  TransferId transfer() const { return {request.id, attempt}; }
+};
+
+// Output of one leg, in order: at most one OnAccepted, then frames, then
+// exactly one OnFinished, after which the sink is not touched any more.
+// Prefill's only frame carries token 0; decode's frames start at index 1 after
+// a handoff, at 0 when it prefilled locally. Called on the engine thread; must
+// not block.
+class LegSink {
+ public:
+  virtual ~LegSink() = default;
+  virtual void OnAccepted() = 0;
+  virtual void OnFrame(TokenFrame frame) = 0;
+  virtual void OnFinished(const absl::Status& status) = 0;
+};
+
+}  // namespace penstock

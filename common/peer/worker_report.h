@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/id.h"
+#include "common/peer/peer.h"
+#include "common/transfer/kv_transport.h"
+
+namespace penstock {
+
+struct WorkerRoles {
+  bool prefill = false;
+  bool decode = false;
+};
+
+// What a worker tells every router once, at Register.
+struct WorkerInfo {
+  WorkerKey key;
+  WorkerRoles roles;
+  std::string control_address;  // advertised "host:port" of its gRPC services
+  std::string model;            // served model name
+  ContentId content;
+  LayoutId layout;
+  NumericsId numerics;
+  int context_length = 0;
+  int total_blocks = 0;
+  int max_sequences = 0;
+  // How others may write into this worker's arena (decode), and what this
+  // worker can write with (prefill).
+  std::vector<TransportKind> transports;
+};
+
+enum class WorkerHealth { kLoading, kReady, kDraining, kFailed };
+
+// Heartbeat, each 500 ms and at once on a change of health.
+struct WorkerLoad {
+  WorkerHealth health = WorkerHealth::kLoading;
+  int queued_requests = 0;
+  int active_requests = 0;
+  int queued_tokens = 0;  // uncached prompt tokens not yet computed
+  int free_blocks = 0;    // free or evictable
+  int total_blocks = 0;
+  absl::Duration step_time;  // recent, smoothed
+};
+
+// Prefix cache changes, sequenced per incarnation from 1 without gaps.
+struct BlocksStored {
+  BlockHash parent;               // root hash of the scope for the first block
+  std::vector<BlockHash> hashes;  // a chain below parent
+};
+struct BlocksRemoved {
+  std::vector<BlockHash> hashes;
+};
+struct CacheCleared {};
+
+struct CacheEvent {
+  uint64_t sequence = 0;
+  std::variant<BlocksStored, BlocksRemoved, CacheCleared> change;
+};
+
+}  // namespace penstock
