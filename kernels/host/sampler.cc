@@ -12,6 +12,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/env/random.h"
+#include "kernels/host/vector_clones.h"
 
 namespace penstock {
 namespace {
@@ -19,12 +20,13 @@ namespace {
 // Independent partial results, so that the compiler can use vector registers
 // without changing the order of any sum.
 constexpr size_t kLanes = 16;
-// Below this, Exp is 0: far too little to be drawn, even 2^40 times over.
+// Exp stands still below this; a weight that small is never drawn.
 constexpr double kLeastExponent = -700;
+constexpr double kNegligible = 1e-300;
 // The part of the order that is sorted first, in logits.
 constexpr double kLeastBand = 0.25;
 
-// exp(x) for x <= 0, to about one unit in the last place. Ours, because C
+// exp(max(x, kLeastExponent)) for x <= 0, to about 1e-15. Ours, because C
 // libraries choose by CPU between versions that differ in the last bit.
 inline double Exp(double x) {
   constexpr double kLog2E = 0x1.71547652b82fep0;
@@ -32,39 +34,40 @@ inline double Exp(double x) {
   constexpr double kLn2Low = 0x1.ef35793c7673p-45;
   // Adding and subtracting this rounds to an integer.
   constexpr double kRound = 0x1.8p52;
-  constexpr std::array<double, 14> kInverseFactorial = {1.0,
-                                                        1.0,
-                                                        1.0 / 2,
-                                                        1.0 / 6,
-                                                        1.0 / 24,
-                                                        1.0 / 120,
-                                                        1.0 / 720,
-                                                        1.0 / 5040,
-                                                        1.0 / 40320,
-                                                        1.0 / 362880,
-                                                        1.0 / 3628800,
-                                                        1.0 / 39916800,
-                                                        1.0 / 479001600,
-                                                        1.0 / 6227020800};
   double clamped = x < kLeastExponent ? kLeastExponent : x;
   double shifted = clamped * kLog2E + kRound;
   double n = shifted - kRound;
   double r = (clamped - n * kLn2High) - n * kLn2Low;
-  double p = kInverseFactorial[13];
-  for (int i = 12; i >= 0; --i) p = p * r + kInverseFactorial[i];
+  // Taylor's series in Horner's form, written out so that the loops around it
+  // are turned into vectors.
+  double p = 1.0 / 6227020800;
+  p = p * r + 1.0 / 479001600;
+  p = p * r + 1.0 / 39916800;
+  p = p * r + 1.0 / 3628800;
+  p = p * r + 1.0 / 362880;
+  p = p * r + 1.0 / 40320;
+  p = p * r + 1.0 / 5040;
+  p = p * r + 1.0 / 720;
+  p = p * r + 1.0 / 120;
+  p = p * r + 1.0 / 24;
+  p = p * r + 1.0 / 6;
+  p = p * r + 1.0 / 2;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
   // The low bits of `shifted` hold n; move it to the exponent of p.
   uint64_t scale = std::bit_cast<uint64_t>(shifted) << 52;
-  double result = std::bit_cast<double>(std::bit_cast<uint64_t>(p) + scale);
-  return x < kLeastExponent ? 0.0 : result;
+  return std::bit_cast<double>(std::bit_cast<uint64_t>(p) + scale);
 }
 
 // Sum of exp((logit - max) / temperature), by lanes and then over lanes.
-double SumOfExp(absl::Span<const float> logits, float max, double temperature) {
+PENSTOCK_VECTOR_CLONES double SumOfExp(absl::Span<const float> logits,
+                                       float max, double temperature) {
   std::array<double, kLanes> sums = {};
-  size_t whole = logits.size() / kLanes * kLanes;
+  const size_t whole = logits.size() / kLanes * kLanes;
   for (size_t i = 0; i < whole; i += kLanes) {
+    const float* lanes = logits.data() + i;  // no bounds checks: vectors
     for (size_t lane = 0; lane < kLanes; ++lane) {
-      sums[lane] += Exp((double{logits[i + lane]} - double{max}) / temperature);
+      sums[lane] += Exp((double{lanes[lane]} - double{max}) / temperature);
     }
   }
   double total = 0;
@@ -80,10 +83,11 @@ absl::StatusOr<float> FiniteMax(absl::Span<const float> logits, int32_t row) {
   std::array<float, kLanes> best, nan;
   best.fill(-std::numeric_limits<float>::infinity());
   nan.fill(0);  // becomes NaN with the first value that is not finite
-  size_t whole = logits.size() / kLanes * kLanes;
+  const size_t whole = logits.size() / kLanes * kLanes;
   for (size_t i = 0; i < whole; i += kLanes) {
+    const float* lanes = logits.data() + i;
     for (size_t lane = 0; lane < kLanes; ++lane) {
-      float value = logits[i + lane];
+      float value = lanes[lane];
       best[lane] = value > best[lane] ? value : best[lane];
       nan[lane] += value * 0.0f;
     }
@@ -156,11 +160,12 @@ bool Sampler::Reach(size_t n) {
 // sorts few tokens.
 void Sampler::SortNextBand() {
   double end = sorted_to_ + band_;
-  size_t begin = order_.size();
+  const size_t begin = order_.size();
+  const float* logits = logits_.data();
   for (size_t id = 0; id < logits_.size(); ++id) {
-    double below = double{max_} - double{logits_[id]};
+    double below = double{max_} - double{logits[id]};
     if (below >= sorted_to_ && below < end) {
-      order_.push_back(OrderKey(logits_[id], id));
+      order_.push_back(OrderKey(logits[id], id));
     }
   }
   std::sort(order_.begin() + begin, order_.end());
@@ -174,7 +179,7 @@ double Sampler::Mass(double temperature, size_t kept) {
   for (size_t n = 0; n < kept && Reach(n); ++n) {
     double weight =
         Exp((double{logits_[IdOf(order_[n])]} - double{max_}) / temperature);
-    if (weight == 0) break;
+    if (weight < kNegligible) break;
     mass += weight;
   }
   return mass;
@@ -193,8 +198,10 @@ TokenId Sampler::Draw(const SampleRow& row) {
     double enough = double{params.top_p} * mass;
     double sum = 0;
     size_t n = 0;
-    while (n < kept && sum < enough && Reach(n) && weight(n) > 0) {
-      sum += weight(n++);
+    for (; n < kept && sum < enough && Reach(n); ++n) {
+      double w = weight(n);
+      if (w < kNegligible) break;
+      sum += w;
     }
     kept = std::max<size_t>(n, 1);
     mass = sum;
@@ -206,7 +213,7 @@ TokenId Sampler::Draw(const SampleRow& row) {
   // the last token that can be drawn at all is it.
   for (size_t n = 0; n < kept && Reach(n); ++n) {
     double w = weight(n);
-    if (w == 0) break;
+    if (w < kNegligible) break;
     drawn = IdOf(order_[n]);
     sum += w;
     if (sum > target) break;
