@@ -1,6 +1,7 @@
 #include "common/model/block_hash.h"
 
 #include <cstring>
+#include <memory>
 
 #include "common/base/check.h"
 #include "xxhash.h"
@@ -75,6 +76,20 @@ uint64_t BlockHasher::Checksum(absl::Span<const uint8_t> bytes) const {
   return XXH3_64bits_withSecret(bytes.data(), bytes.size(),
                                 secret_.bytes().data(),
                                 secret_.bytes().size());
+}
+
+uint64_t BlockHasher::ChecksumPieces(
+    absl::Span<const absl::Span<const uint8_t>> pieces) const {
+  if (pieces.size() == 1) return Checksum(pieces[0]);
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(
+      XXH3_createState(), &XXH3_freeState);
+  CHECK(state != nullptr) << "out of memory";
+  XXH3_64bits_reset_withSecret(state.get(), secret_.bytes().data(),
+                               secret_.bytes().size());
+  for (absl::Span<const uint8_t> piece : pieces) {
+    XXH3_64bits_update(state.get(), piece.data(), piece.size());
+  }
+  return XXH3_64bits_digest(state.get());
 }
 
 }  // namespace penstock

@@ -48,6 +48,10 @@ class BlockHasher {
   // Checksum of bytes that travel (pages, wire headers): XXH3-64 keyed.
   uint64_t Checksum(absl::Span<const uint8_t> bytes) const;
 
+  // The same over the concatenation of `pieces`, without copying them.
+  uint64_t ChecksumPieces(
+      absl::Span<const absl::Span<const uint8_t>> pieces) const;
+
  private:
   HashSecret secret_;
 };

@@ -36,9 +36,9 @@ struct TransportCaps {
 // plane. Opaque to everything but the transport of the same kind.
 struct TransportAddress {
   TransportKind kind = TransportKind::kInproc;
-  std::string address;       // "127.0.0.1:4711", an abstract socket's name, ...
-  Incarnation incarnation;   // of the worker that listens
-  uint64_t access_key = 0;   // authorises data connections; control plane only
+  std::string address;      // "127.0.0.1:4711", an abstract socket's name, ...
+  Incarnation incarnation;  // of the worker that listens
+  uint64_t access_key = 0;  // authorises data connections; control plane only
 };
 
 // One page write: some layers of one block, from the local arena into a block

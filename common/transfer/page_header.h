@@ -1,10 +1,13 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/id.h"
 #include "common/model/block_hash.h"
@@ -39,6 +42,7 @@ struct PageHeader {
 };
 
 // Why a page is refused; each value is one check, counted by tests and metrics.
+// Part of the wire contract (a nack carries it): append only.
 enum class PageRefusal {
   kTruncated,
   kBadMagic,
@@ -54,18 +58,29 @@ enum class PageRefusal {
   kBadPayloadChecksum,
   kReplayedSequence,
 };
+inline constexpr int kPageRefusals = 13;
+
 const char* PageRefusalName(PageRefusal refusal);
 // The status of a refusal, with the refusal's name as payload
 // "penstock/page-refusal".
 absl::Status RefusalStatus(PageRefusal refusal, absl::string_view detail);
 std::optional<PageRefusal> RefusalOf(const absl::Status& status);
 
+// Precondition: 0 <= layers.first <= layers.last <= 65535.
 std::array<uint8_t, kPageHeaderBytes> EncodePageHeader(
     const PageHeader& header, const BlockHasher& hasher);
 
-// Checks everything that can be checked without knowing the receiver's state:
-// size, magic, version, checksum, layer range within `layout`, payload length
-// equal to what the layout says for that range, layout id.
+// Is this a header, of a known version, written by a holder of the cluster key?
+// kTruncated, kBadMagic, kBadVersion, kBadHeaderLength, kBadHeaderChecksum: the
+// rest of a stream means nothing after one of these.
+absl::StatusOr<PageHeader> ParsePageHeader(absl::Span<const uint8_t> bytes,
+                                           const BlockHasher& hasher);
+
+// Does a parsed header fit the receiver's layout? kWrongLayout, kBadLayerRange
+// (empty or out of the layout), kBadLength (not what the layout says).
+absl::Status CheckPageHeader(const PageHeader& header, const KvLayout& layout);
+
+// Both: everything that can be checked without knowing the receiver's state.
 absl::StatusOr<PageHeader> DecodePageHeader(absl::Span<const uint8_t> bytes,
                                             const KvLayout& layout,
                                             const BlockHasher& hasher);
