@@ -15,6 +15,7 @@ if(PENSTOCK_RPC)
 endif()
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)                   # libgtest-dev, libgmock-dev
+  find_package(Python3 REQUIRED COMPONENTS Interpreter) # python3
 endif()
 if(PENSTOCK_BENCHMARKS)
   find_package(benchmark REQUIRED)               # libbenchmark-dev
