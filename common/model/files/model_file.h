@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/model/model_spec.h"
 #include "common/model/files/tensor_view.h"
+#include "common/model/model_spec.h"
 #include "common/model/vocabulary.h"
 
 namespace penstock {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/strings/string_view.h"
 
@@ -9,6 +10,7 @@ namespace penstock {
 // Element types of stored weights. Block formats and their byte layouts are
 // those of the GGUF specification (ggml's block_q4_0, block_q4_1, block_q8_0).
 enum class TensorType { kF32, kF16, kBF16, kQ4_0, kQ4_1, kQ8_0 };
+inline constexpr int kTensorTypeCount = 6;
 
 struct TensorTypeTraits {
   absl::string_view name;  // as in GGUF tools, e.g. "Q4_1"
@@ -18,5 +20,12 @@ struct TensorTypeTraits {
 };
 
 const TensorTypeTraits& Traits(TensorType type);
+
+// The type with this number on disk; nothing when this build cannot read it.
+std::optional<TensorType> TensorTypeOfGgufId(uint32_t gguf_id);
+
+// The name of any type that GGUF files use, readable here or not, for error
+// messages; "unknown" when there is none.
+absl::string_view GgufTensorTypeName(uint32_t gguf_id);
 
 }  // namespace penstock

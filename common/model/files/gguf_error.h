@@ -1,0 +1,95 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace penstock {
+
+// Every way in which the content of a GGUF file can be wrong, one code a
+// check. The names are stable: tests, mutation runs and operators count them.
+enum class GgufError {
+  // The container.
+  kBadMagic,
+  kUnsupportedVersion,
+  kTruncated,      // a fixed-size field lies past the end of the file
+  kMetadataCount,  // more entries than the limit or the file can hold
+  kTensorCount,    // likewise for tensors
+  kBadKey,         // empty, too long, or not printable ASCII
+  kDuplicateKey,
+  kValueType,     // no such metadata type
+  kStringLength,  // a string runs past the end of the file
+  kArrayLength,   // an array runs past the end of the file
+  kArrayNesting,  // arrays of arrays of arrays of ...
+  kBadBool,       // neither 0 nor 1
+  kAlignment,     // not a power of two in the allowed range
+  kTensorName,    // empty or too long
+  kDuplicateTensor,
+  kDimensionCount,  // not 1 to 4
+  kZeroDimension,
+  kShapeOverflow,    // the byte size does not fit 63 bits
+  kTensorType,       // a type that this build cannot read
+  kPartialBlock,     // a row is not a whole number of blocks
+  kTensorAlignment,  // an offset off the file's alignment
+  kTensorOutOfFile,
+  kTensorOverlap,
+  // The model.
+  kMissingKey,
+  kKeyType,     // a known key with a value of another type
+  kValueRange,  // a number outside what makes sense
+  kBadUtf8,
+  kArchitecture,    // a model family that this build does not know
+  kHeadCount,       // heads, KV heads and width do not divide
+  kRopeDimensions,  // odd, or more than a head has
+  kRopeScaling,     // a context extension that this build does not know
+  kMissingTensor,
+  kTensorShape,
+  kUnexpectedTensor,  // a weight that the forward pass would leave out
+  // The vocabulary.
+  kTokenizerModel,  // a tokenizer that this build does not know
+  kVocabularySize,  // tokens, embedding rows and vocab_size disagree
+  kTokenKindCount,  // not one kind a token
+  kTokenKind,       // no such kind
+  kEmptyToken,
+  kDuplicateToken,
+  kMergeSyntax,  // not "left right"
+  kMergeToken,   // a part or the result is no token
+  kDuplicateMerge,
+  kTokenId,  // a special token's id is outside the vocabulary
+};
+
+// All codes in declaration order.
+absl::Span<const GgufError> AllGgufErrors();
+// "bad_magic".
+absl::string_view GgufErrorName(GgufError error);
+
+// The code in an error of the parser; nothing for any other status.
+std::optional<GgufError> GgufErrorOf(const absl::Status& status);
+
+// What a check saw. Text from the file is escaped and cut before it is shown.
+struct GgufMismatch {
+  std::string field;
+  std::string found;
+  std::string expected;
+};
+
+// Makes the errors of one file: each names path and field, says what was found
+// and what was expected, and carries its code as a payload. UNIMPLEMENTED for
+// what this build does not know, INVALID_ARGUMENT for what is wrong.
+class GgufErrorMaker {
+ public:
+  explicit GgufErrorMaker(std::string path) : path_(std::move(path)) {}
+  absl::Status Make(GgufError error, const GgufMismatch& mismatch) const;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Text of the file for an error message: printable, quoted, at most 80 bytes.
+std::string QuoteForError(absl::string_view text);
+
+}  // namespace penstock

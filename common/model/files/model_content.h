@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "common/model/files/model_file.h"
+#include "common/model/model_spec.h"
+#include "common/model/vocabulary.h"
+
+namespace penstock {
+
+// What a format's reader makes of a file: the same for every format. The views
+// of the weights point into the bytes that were read.
+struct ModelContent {
+  ModelSpec spec;
+  ModelWeights weights;
+  Vocabulary vocabulary;
+  std::string chat_template;
+};
+
+}  // namespace penstock
