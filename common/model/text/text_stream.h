@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -15,8 +17,11 @@ namespace penstock {
 class Utf8Assembler {
  public:
   Utf8Assembler() = default;
-  // Restores a state that tail() gave.
-  explicit Utf8Assembler(std::string tail) : tail_(std::move(tail)) {}
+  // Restores a state that tail() gave. Precondition: IsTail(tail).
+  explicit Utf8Assembler(std::string tail);
+
+  // Whether `bytes` is a state: nothing, or a character that needs more bytes.
+  static bool IsTail(absl::string_view bytes);
 
   std::string Push(absl::string_view bytes);
   // What is left at the end, as U+FFFD; the tail is empty afterwards.
@@ -27,20 +32,23 @@ class Utf8Assembler {
   std::string tail_;  // an unfinished character: at most 3 bytes
 };
 
-// Holds back text that may become a stop string, so that none ever leaks.
+// Holds back text that may become a stop string, so that none ever leaks. The
+// stop string that ends first wins, the longest of those that end together, so
+// the result does not depend on how the text was cut into pushes.
 // A value type: its state is `held()`.
 class StopMatcher {
  public:
-  // Empty strings are not allowed (checked at the edge).
+  // Precondition: no stop string is empty (checked at the edge), and held() of
+  // a matcher of the same strings gave `held`.
   explicit StopMatcher(std::vector<std::string> stops = {},
-                       std::string held = "")
-      : stops_(std::move(stops)), held_(std::move(held)) {}
+                       absl::string_view held = "");
 
   struct Result {
     std::string text;      // may be delivered
     bool stopped = false;  // a stop string matched; it is not in `text`
   };
-  // Precondition: no earlier Push stopped.
+  // Precondition: no earlier Push stopped. Work is linear in `text` for each
+  // stop string.
   Result Push(absl::string_view text);
   // At the end of generation: what was held back is text after all.
   std::string Flush();
@@ -49,8 +57,18 @@ class StopMatcher {
   const std::vector<std::string>& stops() const { return stops_; }
 
  private:
+  // How much of one stop string the text ends with (Knuth, Morris and Pratt).
+  struct Progress {
+    std::vector<size_t> borders;  // of each prefix: its longest border
+    size_t matched = 0;
+  };
+  void Advance(size_t stop, char byte);
+  void Restart();
+
   std::vector<std::string> stops_;
-  std::string held_;
+  std::vector<Progress> progress_;  // one for each stop string
+  std::string held_;                // as long as the largest `matched`
+  bool stopped_ = false;
 };
 
 }  // namespace penstock

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/id.h"
+#include "common/model/text/text_stream.h"
+#include "common/model/text/tokenizer.h"
+
+namespace penstock {
+
+// The text side of one sequence: tokens in, deliverable text out. Output is
+// whole characters at any time, without special tokens, and no part of a stop
+// string is ever in it. A value with one owner; it moves with the sequence's
+// KV as bytes. Keeps a pointer to the tokenizer, which must outlive it.
+class SequenceText {
+ public:
+  static constexpr size_t kMaxStops = 64;
+  static constexpr size_t kMaxStopBytes = 4096;
+
+  // Precondition: within the bounds above, none empty (the edge allows less).
+  explicit SequenceText(const Tokenizer* tokenizer,
+                        std::vector<std::string> stops = {});
+
+  // `text` may be empty; it can hold text of earlier tokens. After `stopped`
+  // the sequence has ended: no Push, Flush or Serialize may follow.
+  using Result = StopMatcher::Result;
+
+  // Precondition: the id is within the vocabulary.
+  Result Push(TokenId id);
+  // At the end without a stop string: what was held back, an unfinished
+  // character as U+FFFD (which itself may complete a stop string).
+  Result Flush();
+
+  // The state as bytes with a version, independent of the host.
+  std::string Serialize() const;
+  // Hostile input: every length is checked before use. INVALID_ARGUMENT names
+  // the field; UNIMPLEMENTED a version that this build does not know.
+  static absl::StatusOr<SequenceText> Parse(absl::string_view bytes,
+                                            const Tokenizer* tokenizer);
+
+ private:
+  const Tokenizer* tokenizer_;
+  Utf8Assembler assembler_;
+  StopMatcher matcher_;
+};
+
+}  // namespace penstock
