@@ -49,7 +49,9 @@ struct WorkerLoad {
 
 // Prefix cache changes, sequenced per incarnation from 1 without gaps.
 struct BlocksStored {
-  BlockHash parent;               // root hash of the scope for the first block
+  // None (0) when the chain starts at its scope's root: whoever indexes blocks
+  // knows no roots, and refuses a parent that was never stored.
+  BlockHash parent;
   std::vector<BlockHash> hashes;  // a chain below parent
 };
 struct BlocksRemoved {
@@ -60,6 +62,13 @@ struct CacheCleared {};
 struct CacheEvent {
   uint64_t sequence = 0;
   std::variant<BlocksStored, BlocksRemoved, CacheCleared> change;
+};
+
+// Everything that is cached after the event `sequence`: chains, parents first.
+// For a receiver whose missing events are no longer kept.
+struct CacheSnapshot {
+  uint64_t sequence = 0;
+  std::vector<BlocksStored> chains;
 };
 
 }  // namespace penstock

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/base/id.h"
+#include "common/peer/worker_report.h"
+
+namespace penstock {
+
+// A worker as the index knows it: never reused, so nothing of a dead worker
+// can be taken for a living one's.
+using WorkerSlot = uint64_t;
+
+// How much of a chain one worker holds, from the chain's start.
+struct PrefixMatch {
+  WorkerSlot worker = 0;
+  int blocks = 0;  // > 0
+  friend bool operator==(const PrefixMatch&, const PrefixMatch&) = default;
+};
+
+// Which worker holds which blocks: exact and plain, a map from each chained
+// hash to its owners. A hash stands for its whole prefix, so a match is a walk
+// along the chain while the worker owns each block. Single-threaded; owned by
+// the worker registry.
+class PrefixIndex {
+ public:
+  // Starts a worker without blocks; its events count from 1. It may hold at
+  // most `max_blocks`, which bounds what a broken worker can make us store.
+  // Precondition: the slot was never added before.
+  void AddWorker(WorkerSlot worker, size_t max_blocks);
+  // Forgets all that the worker holds. Unknown workers are a no-op.
+  void RemoveWorker(WorkerSlot worker);
+  // As RemoveWorker, but its events go on from where they are.
+  void ClearWorker(WorkerSlot worker);
+
+  // Applies one event. An event at or before the last applied one, a block
+  // that is already there and a removal of what is not there change nothing.
+  // Errors leave the index as it is; the worker has to send more:
+  //   OUT_OF_RANGE         events are missing: replay from ExpectedSequence
+  //   FAILED_PRECONDITION  unknown parent, a hash of 0, or more than
+  //                        max_blocks: a snapshot is needed
+  //   NOT_FOUND            no such worker
+  absl::Status Apply(WorkerSlot worker, const CacheEvent& event);
+
+  // Replaces all that the worker holds; its events go on after the snapshot's
+  // sequence. A snapshot is whole by definition, so parents are not checked.
+  // INVALID_ARGUMENT: a hash of 0, or more than max_blocks; NOT_FOUND. Then
+  // nothing changes.
+  absl::Status Replace(WorkerSlot worker, const CacheSnapshot& snapshot);
+
+  // Sequence of the next event; 0 for an unknown worker.
+  uint64_t ExpectedSequence(WorkerSlot worker) const;
+
+  // What each worker holds of the chain, from its start: those with at least
+  // one block, in order of slot.
+  std::vector<PrefixMatch> Match(absl::Span<const BlockHash> chain) const;
+
+  // What Replace takes to bring an empty worker to the same state.
+  CacheSnapshot Dump(WorkerSlot worker) const;
+
+  size_t distinct_blocks() const { return owners_.size(); }
+  // (block, worker) pairs.
+  size_t memberships() const { return memberships_; }
+  size_t workers() const { return workers_.size(); }
+
+ private:
+  struct Worker {
+    size_t max_blocks = 0;
+    uint64_t last_sequence = 0;
+    // Each block's parent, 0 at a root, and when it was stored.
+    struct Block {
+      BlockHash parent;
+      uint64_t age = 0;
+    };
+    absl::flat_hash_map<BlockHash, Block> blocks;
+  };
+
+  void Store(WorkerSlot slot, Worker& worker, const BlocksStored& stored);
+  void Remove(WorkerSlot slot, Worker& worker, BlockHash hash);
+  void Clear(WorkerSlot slot, Worker& worker);
+
+  std::map<WorkerSlot, Worker> workers_;
+  absl::flat_hash_map<BlockHash, std::set<WorkerSlot>> owners_;
+  size_t memberships_ = 0;
+  uint64_t next_age_ = 1;
+};
+
+}  // namespace penstock

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/base/id.h"
+#include "common/env/clock.h"
+#include "common/env/random.h"
+#include "common/env/timers.h"
+#include "common/model/block_hash.h"
+#include "common/model/generate_request.h"
+#include "common/model/token_frame.h"
+#include "common/peer/worker_report.h"
+#include "router/core/router_ports.h"
+#include "router/core/router_probe.h"
+#include "router/core/routing_policy.h"
+#include "router/core/worker_registry.h"
+
+namespace penstock {
+
+// The router's brain: knows the workers, places requests on them, relays their
+// tokens, and ends every request exactly once. Single-threaded: every call, and
+// every timer, on one loop thread. Calls out to sinks, legs and the probe must
+// not call back in; what they cause is posted to the loop.
+class RouterCore {
+ public:
+  struct Options {
+    WorkerRegistry::Options workers;
+    int max_running = 256;  // requests with an attempt under way
+    int max_queued = 1024;  // requests that wait for a place
+    int max_attempts = 2;
+    // Requests on their second or later attempt: at most this share of those
+    // running, or this many if that is more.
+    double retry_share = 0.2;
+    int retry_floor = 8;
+    absl::Duration max_timeout = absl::Minutes(10);  // caps the client's
+    absl::Duration retry_after = absl::Seconds(1);   // advice when full
+    // How long a leg that was aborted by its partner waits for the partner's
+    // reason.
+    absl::Duration abort_grace = absl::Milliseconds(100);
+  };
+  // All must outlive the core.
+  struct Ports {
+    const Clock* clock = nullptr;
+    Timers* timers = nullptr;
+    Random* random = nullptr;
+    const BlockHasher* hasher = nullptr;  // of the cluster's key
+    const RoutingPolicy* policy = nullptr;
+    WorkerLegs* legs = nullptr;
+    RouterProbe* probe = nullptr;
+  };
+
+  // INVALID_ARGUMENT names an option out of range. Ports must not be null.
+  static absl::StatusOr<std::unique_ptr<RouterCore>> Create(
+      const Options& options, const Ports& ports);
+  // Requests that have not ended are dropped: their sinks hear nothing.
+  ~RouterCore();
+
+  // Clients. ------------------------------------------------------------
+
+  // Takes a validated request; its id is drawn here and names it from now on.
+  // On success `client` hears exactly one OnFinished, never from inside this
+  // call, and must live until then. On an error it hears nothing: kDraining,
+  // kNoWorkers, kKvTooSmall, or kQueueFull with advice when to come back.
+  absl::StatusOr<RequestId> Submit(GenerateRequest request, ClientSink* client);
+
+  // Both legs are cancelled and the client hears kCancelled before this
+  // returns. Unknown and ended requests are a no-op.
+  void Cancel(RequestId request);
+
+  // Legs, as WorkerLegs reports them. Events of legs whose request has ended
+  // or moved on are absorbed. ----------------------------------------------
+
+  void OnLegAccepted(LegId leg);
+  void OnLegFrame(LegId leg, TokenFrame frame);
+  void OnLegFinished(LegId leg, const absl::Status& status);
+
+  // Workers; see WorkerRegistry for the errors. ---------------------------
+
+  absl::Status OnRegister(const WorkerInfo& info);
+  absl::Status OnLoad(const WorkerKey& worker, const WorkerLoad& load);
+  CacheSync OnCacheEvents(const WorkerKey& worker,
+                          absl::Span<const CacheEvent> events);
+  CacheSync OnCacheSnapshot(const WorkerKey& worker,
+                            const CacheSnapshot& snapshot);
+  // The worker's stream broke. Its legs fail with kWorkerLost.
+  void OnWorkerLost(const WorkerKey& worker, const absl::Status& why);
+
+  // Process. ---------------------------------------------------------------
+
+  // Refuses new requests; those taken go on, queued ones included. `when_idle`
+  // runs once, when no request is left and every leg has ended.
+  void Drain(std::function<void()> when_idle);
+  bool draining() const;
+  bool idle() const;
+
+  int running() const;
+  int queued() const;
+  // A model is served when some ready worker decodes.
+  bool CanServe() const;
+  const WorkerRegistry& workers() const;
+
+  // INTERNAL says which count does not add up: reservations against legs,
+  // legs against requests, everything against zero when idle.
+  absl::Status CheckAccounting() const;
+
+ private:
+  RouterCore() = default;
+};
+
+}  // namespace penstock

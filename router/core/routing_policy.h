@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/id.h"
+#include "common/env/random.h"
+#include "router/core/cluster_view.h"
+
+namespace penstock {
+
+// What placing a request depends on.
+struct RequestFacts {
+  int prompt_tokens = 0;
+  int max_tokens = 0;
+  absl::Span<const BlockHash> chain;  // of the prompt's full blocks
+  // Workers that a failed attempt wants left out.
+  absl::Span<const std::string> avoid;
+};
+
+// A worker chosen for one leg, and what the leg is predicted to cost it.
+struct LegPlacement {
+  WorkerKey worker;
+  int cached_tokens = 0;  // prompt tokens believed cached there
+  LoadShare load;
+};
+
+struct Placement {
+  LegPlacement decode;
+  std::optional<LegPlacement> prefill;  // none: decode prefills by itself
+};
+
+// Chooses workers. Pure: equal arguments and equal draws give equal answers.
+class RoutingPolicy {
+ public:
+  virtual ~RoutingPolicy() = default;
+
+  // Errors, with the reason attached:
+  //   kNoWorkers   no ready worker for a role
+  //   kQueueFull   every ready worker is full; worth another try later
+  //   kKvTooSmall  no ready worker could ever hold the request
+  virtual absl::StatusOr<Placement> Place(const RequestFacts& request,
+                                          const ClusterView& view,
+                                          Random& random) const = 0;
+};
+
+}  // namespace penstock

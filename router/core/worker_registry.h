@@ -1,0 +1,139 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/base/id.h"
+#include "common/env/clock.h"
+#include "common/env/timers.h"
+#include "common/peer/worker_report.h"
+#include "router/core/cluster_view.h"
+#include "router/core/prefix_index.h"
+
+namespace penstock {
+
+class WorkerRegistry;
+
+// Load that a leg holds on its worker from the moment it is placed. Move-only;
+// gives the load back once, when released or destroyed. Must not outlive the
+// registry.
+class LoadReservation {
+ public:
+  LoadReservation() = default;
+  LoadReservation(LoadReservation&& other) noexcept;
+  LoadReservation& operator=(LoadReservation&& other) noexcept;
+  ~LoadReservation() { Release(); }
+
+  void Release();
+  bool held() const { return registry_ != nullptr; }
+
+ private:
+  friend class WorkerRegistry;
+  LoadReservation(WorkerRegistry* registry, WorkerSlot slot, LoadShare share)
+      : registry_(registry), slot_(slot), share_(share) {}
+
+  WorkerRegistry* registry_ = nullptr;
+  WorkerSlot slot_ = 0;
+  LoadShare share_;
+};
+
+// What a worker has to send again, if anything.
+struct CacheSync {
+  // 0: a snapshot. A number: events from this sequence on.
+  std::optional<uint64_t> resend_from;
+};
+
+// Every worker the router knows, with health, load and cached blocks.
+// Single-threaded; owned by the router core.
+class WorkerRegistry {
+ public:
+  struct Options {
+    ContentId content;  // of the router's model; others are refused
+    absl::Duration heartbeat_interval = absl::Milliseconds(500);
+    int suspect_after = 3;  // silent intervals
+    int lost_after = 20;
+    int max_workers = 4096;
+  };
+  // Runs for each worker that is lost, whatever the cause, after the registry
+  // has forgotten it.
+  using LostCallback =
+      std::function<void(const WorkerKey& worker, const absl::Status& why)>;
+
+  WorkerRegistry(const Options& options, const Clock& clock, Timers& timers,
+                 LostCallback on_lost);
+  ~WorkerRegistry();
+  WorkerRegistry(const WorkerRegistry&) = delete;
+  WorkerRegistry& operator=(const WorkerRegistry&) = delete;
+
+  // Adds a worker, not ready before its first heartbeat says so. A worker of
+  // the same name is lost first, unless it is the same incarnation saying the
+  // same again: then nothing changes. kIncompatibleWorker: other content than
+  // the router's; kInvalidField: no name, role, address or transport, sizes
+  // below zero; kQueueFull: max_workers reached. Layouts may differ between
+  // workers: policies pair equal ones only.
+  absl::Status Register(const WorkerInfo& info);
+
+  // kWorkerLost when the worker is unknown: it has to register again.
+  absl::Status Report(const WorkerKey& worker, const WorkerLoad& load);
+
+  // Applies events up to the first that does not fit. After an answer with
+  // `resend_from`, events are ignored until what was asked for arrives; it is
+  // not asked for twice. Events of unknown workers are ignored.
+  CacheSync ApplyEvents(const WorkerKey& worker,
+                        absl::Span<const CacheEvent> events);
+  CacheSync ApplySnapshot(const WorkerKey& worker,
+                          const CacheSnapshot& snapshot);
+
+  // Unknown workers, and another incarnation of a known one: no-op.
+  void Lose(const WorkerKey& worker, const absl::Status& why);
+
+  // Precondition: the worker is known.
+  LoadReservation Reserve(const WorkerKey& worker, const LoadShare& share);
+
+  const WorkerView* Find(const WorkerKey& worker) const;
+  const ClusterView& view() const { return view_; }
+  const PrefixIndex& prefixes() const { return prefixes_; }
+
+  // Held reservations, those on lost workers included.
+  int reservations() const { return reservations_; }
+  // INTERNAL names a worker whose reserved load is not zero although nothing
+  // is reserved.
+  absl::Status CheckIdle() const;
+
+ private:
+  friend class LoadReservation;
+  struct Record {
+    WorkerKey key;
+    Instant last_heard;
+    TimerId silence = 0;
+    // Cache events are ignored until what was asked for arrives.
+    bool awaiting_snapshot = false;
+    bool awaiting_replay = false;
+  };
+
+  absl::Status Validate(const WorkerInfo& info) const;
+  WorkerView* FindView(const WorkerKey& worker);
+  void Forget(Record record, const absl::Status& why);
+  void WatchSilence(Record& record);
+  void OnSilence(WorkerSlot slot);
+  void Release(WorkerSlot slot, const LoadShare& share);
+
+  Options options_;
+  const Clock& clock_;
+  Timers& timers_;
+  LostCallback on_lost_;
+  PrefixIndex prefixes_;
+  ClusterView view_;
+  std::map<WorkerSlot, Record> records_;
+  WorkerSlot next_slot_ = 1;
+  int reservations_ = 0;
+};
+
+}  // namespace penstock
