@@ -12,6 +12,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/env/random.h"
+#include "kernels/host/exp.h"
 #include "kernels/host/vector_clones.h"
 
 namespace penstock {
@@ -20,44 +21,8 @@ namespace {
 // Independent partial results, so that the compiler can use vector registers
 // without changing the order of any sum.
 constexpr size_t kLanes = 16;
-// Exp stands still below this; a weight that small is never drawn.
-constexpr double kLeastExponent = -700;
-constexpr double kNegligible = 1e-300;
 // The part of the order that is sorted first, in logits.
 constexpr double kLeastBand = 0.25;
-
-// exp(max(x, kLeastExponent)) for x <= 0, to about 1e-15. Ours, because C
-// libraries choose by CPU between versions that differ in the last bit.
-inline double Exp(double x) {
-  constexpr double kLog2E = 0x1.71547652b82fep0;
-  constexpr double kLn2High = 0x1.62e42fefa38p-1;
-  constexpr double kLn2Low = 0x1.ef35793c7673p-45;
-  // Adding and subtracting this rounds to an integer.
-  constexpr double kRound = 0x1.8p52;
-  double clamped = x < kLeastExponent ? kLeastExponent : x;
-  double shifted = clamped * kLog2E + kRound;
-  double n = shifted - kRound;
-  double r = (clamped - n * kLn2High) - n * kLn2Low;
-  // Taylor's series in Horner's form, written out so that the loops around it
-  // are turned into vectors.
-  double p = 1.0 / 6227020800;
-  p = p * r + 1.0 / 479001600;
-  p = p * r + 1.0 / 39916800;
-  p = p * r + 1.0 / 3628800;
-  p = p * r + 1.0 / 362880;
-  p = p * r + 1.0 / 40320;
-  p = p * r + 1.0 / 5040;
-  p = p * r + 1.0 / 720;
-  p = p * r + 1.0 / 120;
-  p = p * r + 1.0 / 24;
-  p = p * r + 1.0 / 6;
-  p = p * r + 1.0 / 2;
-  p = p * r + 1.0;
-  p = p * r + 1.0;
-  // The low bits of `shifted` hold n; move it to the exponent of p.
-  uint64_t scale = std::bit_cast<uint64_t>(shifted) << 52;
-  return std::bit_cast<double>(std::bit_cast<uint64_t>(p) + scale);
-}
 
 // Sum of exp((logit - max) / temperature), by lanes and then over lanes.
 PENSTOCK_VECTOR_CLONES double SumOfExp(absl::Span<const float> logits,
@@ -67,13 +32,14 @@ PENSTOCK_VECTOR_CLONES double SumOfExp(absl::Span<const float> logits,
   for (size_t i = 0; i < whole; i += kLanes) {
     const float* lanes = logits.data() + i;  // no bounds checks: vectors
     for (size_t lane = 0; lane < kLanes; ++lane) {
-      sums[lane] += Exp((double{lanes[lane]} - double{max}) / temperature);
+      sums[lane] +=
+          ExpNonPositive((double{lanes[lane]} - double{max}) / temperature);
     }
   }
   double total = 0;
   for (double sum : sums) total += sum;
   for (size_t i = whole; i < logits.size(); ++i) {
-    total += Exp((double{logits[i]} - double{max}) / temperature);
+    total += ExpNonPositive((double{logits[i]} - double{max}) / temperature);
   }
   return total;
 }
@@ -177,9 +143,9 @@ double Sampler::Mass(double temperature, size_t kept) {
   if (kept == logits_.size()) return SumOfExp(logits_, max_, temperature);
   double mass = 0;
   for (size_t n = 0; n < kept && Reach(n); ++n) {
-    double weight =
-        Exp((double{logits_[IdOf(order_[n])]} - double{max_}) / temperature);
-    if (weight < kNegligible) break;
+    double weight = ExpNonPositive(
+        (double{logits_[IdOf(order_[n])]} - double{max_}) / temperature);
+    if (weight <= kLeastExp) break;
     mass += weight;
   }
   return mass;
@@ -192,7 +158,8 @@ TokenId Sampler::Draw(const SampleRow& row) {
   if (params.top_k > 0) kept = std::min<size_t>(kept, params.top_k);
   double mass = Mass(temperature, kept);
   auto weight = [&](size_t n) {
-    return Exp((double{logits_[IdOf(order_[n])]} - double{max_}) / temperature);
+    return ExpNonPositive((double{logits_[IdOf(order_[n])]} - double{max_}) /
+                          temperature);
   };
   if (params.top_p < 1) {
     double enough = double{params.top_p} * mass;
@@ -200,7 +167,7 @@ TokenId Sampler::Draw(const SampleRow& row) {
     size_t n = 0;
     for (; n < kept && sum < enough && Reach(n); ++n) {
       double w = weight(n);
-      if (w < kNegligible) break;
+      if (w <= kLeastExp) break;
       sum += w;
     }
     kept = std::max<size_t>(n, 1);
@@ -213,7 +180,7 @@ TokenId Sampler::Draw(const SampleRow& row) {
   // the last token that can be drawn at all is it.
   for (size_t n = 0; n < kept && Reach(n); ++n) {
     double w = weight(n);
-    if (w < kNegligible) break;
+    if (w <= kLeastExp) break;
     drawn = IdOf(order_[n]);
     sum += w;
     if (sum > target) break;
