@@ -79,7 +79,7 @@ class PrefixIndex {
       BlockHash parent;
       uint64_t age = 0;
     };
-    absl::flat_hash_map<BlockHash, Block> blocks;
+    std::map<BlockHash, Block> blocks;
   };
 
   void Store(WorkerSlot slot, Worker& worker, const BlocksStored& stored);

@@ -120,8 +120,8 @@ class WorkerRegistry {
 
   absl::Status Validate(const WorkerInfo& info) const;
   WorkerView* FindView(const WorkerKey& worker);
-  void Forget(Record record, const absl::Status& why);
-  void WatchSilence(Record& record);
+  // Calls OnSilence so many intervals after the worker was last heard.
+  void WatchSilence(WorkerSlot slot, int intervals);
   void OnSilence(WorkerSlot slot);
   void Release(WorkerSlot slot, const LoadShare& share);
 

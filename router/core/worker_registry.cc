@@ -1,0 +1,268 @@
+#include "router/core/worker_registry.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/peer/error_reason.h"
+
+namespace penstock {
+namespace {
+
+// Counts in reports beyond this are nonsense, and sums of a few stay an int.
+constexpr int kMaxCount = 1 << 28;
+
+bool InRange(std::initializer_list<int> counts) {
+  return std::all_of(counts.begin(), counts.end(),
+                     [](int n) { return n >= 0 && n <= kMaxCount; });
+}
+
+absl::Status Invalid(absl::string_view field, absl::string_view why) {
+  return MakeError(ErrorReason::kInvalidField,
+                   absl::StrCat("worker ", field, " ", why), field);
+}
+
+absl::Status UnknownWorker(const WorkerKey& worker) {
+  return MakeError(
+      ErrorReason::kWorkerLost,
+      absl::StrCat("worker ", worker.name,
+                   " is not registered (any more): register again"));
+}
+
+}  // namespace
+
+LoadReservation::LoadReservation(LoadReservation&& other) noexcept
+    : registry_(std::exchange(other.registry_, nullptr)),
+      slot_(other.slot_),
+      share_(other.share_) {}
+
+LoadReservation& LoadReservation::operator=(LoadReservation&& other) noexcept {
+  if (this == &other) return *this;
+  Release();
+  registry_ = std::exchange(other.registry_, nullptr);
+  slot_ = other.slot_;
+  share_ = other.share_;
+  return *this;
+}
+
+void LoadReservation::Release() {
+  if (WorkerRegistry* registry = std::exchange(registry_, nullptr)) {
+    registry->Release(slot_, share_);
+  }
+}
+
+WorkerRegistry::WorkerRegistry(const Options& options, const Clock& clock,
+                               Timers& timers, LostCallback on_lost)
+    : options_(options),
+      clock_(clock),
+      timers_(timers),
+      on_lost_(std::move(on_lost)) {
+  view_.prefixes = &prefixes_;
+}
+
+WorkerRegistry::~WorkerRegistry() {
+  for (auto& [slot, record] : records_) timers_.Cancel(record.silence);
+}
+
+absl::Status WorkerRegistry::Validate(const WorkerInfo& info) const {
+  if (info.key.name.empty()) return Invalid("name", "is empty");
+  if (!info.key.incarnation) return Invalid("incarnation", "is 0");
+  if (!info.roles.prefill && !info.roles.decode) {
+    return Invalid("roles", "name neither prefill nor decode");
+  }
+  if (info.control_address.empty())
+    return Invalid("control_address", "is empty");
+  if (info.transports.empty()) return Invalid("transports", "are empty");
+  if (!InRange({info.context_length, info.total_blocks, info.max_sequences})) {
+    return Invalid("sizes", "are out of range");
+  }
+  if (info.content != options_.content) {
+    return MakeError(
+        ErrorReason::kIncompatibleWorker,
+        absl::StrCat("worker ", info.key.name, " serves model content ",
+                     absl::Hex(info.content.value(), absl::kZeroPad16),
+                     ", this router ",
+                     absl::Hex(options_.content.value(), absl::kZeroPad16),
+                     ": start both with the same model file"),
+        "content");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WorkerRegistry::Register(const WorkerInfo& info) {
+  RETURN_IF_ERROR(Validate(info));
+  auto at = std::lower_bound(view_.workers.begin(), view_.workers.end(),
+                             info.key.name,
+                             [](const WorkerView& w, const std::string& name) {
+                               return w.info.key.name < name;
+                             });
+  if (at != view_.workers.end() && at->info.key.name == info.key.name) {
+    WorkerKey old = at->info.key;
+    if (old == info.key) return absl::OkStatus();
+    Lose(old, MakeError(ErrorReason::kWorkerLost,
+                        absl::StrCat("worker ", old.name, " restarted")));
+    return Register(info);
+  }
+  if (records_.size() >= static_cast<size_t>(options_.max_workers)) {
+    return MakeError(ErrorReason::kQueueFull,
+                     absl::StrCat("the router knows ", options_.max_workers,
+                                  " workers already"));
+  }
+  WorkerSlot slot = next_slot_++;
+  // Twice what fits, for blocks that a worker keeps below its arena.
+  prefixes_.AddWorker(slot, 2 * static_cast<size_t>(info.total_blocks));
+  WorkerView worker;
+  worker.info = info;
+  worker.slot = slot;
+  worker.reported.health = WorkerHealth::kLoading;
+  view_.workers.insert(at, std::move(worker));
+  Record& record = records_[slot];
+  record.key = info.key;
+  record.last_heard = clock_.Now();
+  WatchSilence(slot, options_.suspect_after);
+  return absl::OkStatus();
+}
+
+absl::Status WorkerRegistry::Report(const WorkerKey& worker,
+                                    const WorkerLoad& load) {
+  WorkerView* view = FindView(worker);
+  if (view == nullptr) return UnknownWorker(worker);
+  if (!InRange({load.queued_requests, load.active_requests, load.queued_tokens,
+                load.free_blocks, load.total_blocks}) ||
+      load.free_blocks > load.total_blocks) {
+    return Invalid("load", "is out of range");
+  }
+  view->reported = load;
+  view->reserved_at_report = view->reserved;
+  view->suspect = false;
+  records_.at(view->slot).last_heard = clock_.Now();
+  WatchSilence(view->slot, options_.suspect_after);
+  return absl::OkStatus();
+}
+
+CacheSync WorkerRegistry::ApplyEvents(const WorkerKey& worker,
+                                      absl::Span<const CacheEvent> events) {
+  WorkerView* view = FindView(worker);
+  if (view == nullptr) return {};
+  Record& record = records_.at(view->slot);
+  if (record.awaiting_snapshot) return {};
+  for (const CacheEvent& event : events) {
+    absl::Status status = prefixes_.Apply(view->slot, event);
+    if (status.ok()) {
+      if (event.sequence + 1 == prefixes_.ExpectedSequence(view->slot)) {
+        record.awaiting_replay = false;
+      }
+      continue;
+    }
+    if (!absl::IsOutOfRange(status)) {
+      record.awaiting_snapshot = true;
+      record.awaiting_replay = false;
+      return {.resend_from = 0};
+    }
+    if (record.awaiting_replay) continue;
+    record.awaiting_replay = true;
+    return {.resend_from = prefixes_.ExpectedSequence(view->slot)};
+  }
+  return {};
+}
+
+CacheSync WorkerRegistry::ApplySnapshot(const WorkerKey& worker,
+                                        const CacheSnapshot& snapshot) {
+  WorkerView* view = FindView(worker);
+  if (view == nullptr) return {};
+  Record& record = records_.at(view->slot);
+  record.awaiting_snapshot = false;
+  record.awaiting_replay = false;
+  // A snapshot that makes no sense would not make more the second time: go on
+  // without knowing what the worker has cached.
+  if (!prefixes_.Replace(view->slot, snapshot).ok()) {
+    prefixes_.ClearWorker(view->slot);
+    record.awaiting_snapshot = true;
+  }
+  return {};
+}
+
+void WorkerRegistry::Lose(const WorkerKey& worker, const absl::Status& why) {
+  WorkerView* view = FindView(worker);
+  if (view == nullptr) return;
+  WorkerKey key = worker;  // the argument may live in what is erased
+  auto record = records_.find(view->slot);
+  timers_.Cancel(record->second.silence);
+  prefixes_.RemoveWorker(view->slot);
+  records_.erase(record);
+  view_.workers.erase(view_.workers.begin() + (view - view_.workers.data()));
+  on_lost_(key, why);
+}
+
+LoadReservation WorkerRegistry::Reserve(const WorkerKey& worker,
+                                        const LoadShare& share) {
+  WorkerView* view = FindView(worker);
+  CHECK(view != nullptr) << "no worker " << worker.name;
+  view->reserved += share;
+  ++reservations_;
+  return LoadReservation(this, view->slot, share);
+}
+
+void WorkerRegistry::Release(WorkerSlot slot, const LoadShare& share) {
+  CHECK(reservations_ > 0);
+  --reservations_;
+  auto it = records_.find(slot);
+  if (it == records_.end()) return;  // lost meanwhile, and its load with it
+  FindView(it->second.key)->reserved -= share;
+}
+
+WorkerView* WorkerRegistry::FindView(const WorkerKey& worker) {
+  return const_cast<WorkerView*>(std::as_const(*this).Find(worker));
+}
+
+const WorkerView* WorkerRegistry::Find(const WorkerKey& worker) const {
+  auto at =
+      std::lower_bound(view_.workers.begin(), view_.workers.end(), worker.name,
+                       [](const WorkerView& w, const std::string& name) {
+                         return w.info.key.name < name;
+                       });
+  if (at == view_.workers.end() || at->info.key != worker) return nullptr;
+  return &*at;
+}
+
+void WorkerRegistry::WatchSilence(WorkerSlot slot, int intervals) {
+  Record& record = records_.at(slot);
+  timers_.Cancel(record.silence);
+  record.silence = timers_.Schedule(
+      record.last_heard + intervals * options_.heartbeat_interval,
+      [this, slot] { OnSilence(slot); });
+}
+
+void WorkerRegistry::OnSilence(WorkerSlot slot) {
+  WorkerKey key = records_.at(slot).key;
+  WorkerView* view = FindView(key);
+  if (!view->suspect) {
+    view->suspect = true;
+    WatchSilence(slot, options_.lost_after);
+    return;
+  }
+  absl::Duration silent = clock_.Now() - records_.at(slot).last_heard;
+  Lose(key, MakeError(ErrorReason::kWorkerLost,
+                      absl::StrCat("worker ", key.name, " was silent for ",
+                                   absl::FormatDuration(silent))));
+}
+
+absl::Status WorkerRegistry::CheckIdle() const {
+  if (reservations_ != 0) {
+    return absl::InternalError(
+        absl::StrCat(reservations_, " load reservations are still held"));
+  }
+  for (const WorkerView& worker : view_.workers) {
+    if (worker.reserved != LoadShare()) {
+      return absl::InternalError(absl::StrCat(
+          "worker ", worker.info.key.name, " has ", worker.reserved.requests,
+          " requests, ", worker.reserved.blocks, " blocks and ",
+          absl::FormatDuration(worker.reserved.time),
+          " reserved although nothing is"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock
