@@ -9,7 +9,7 @@ import subprocess
 def _compile(header, root, build):
     command = [
         os.environ.get('CXX', 'g++'), '-std=c++20', '-fsyntax-only', '-w',
-        '-x', 'c++', f'-I{root}', f'-I{build}', '-',
+        '-x', 'c++', f'-I{root}', f'-I{build}/generated', '-',
     ]
     # Twice: a header also has to survive being included again.
     source = f'#include "{header}"\n#include "{header}"\n'

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+
+namespace penstock {
+
+// What the chosen subcommand does, once the command line is parsed.
+using Action = std::function<absl::Status()>;
+
+// Each adds one subcommand with its flags to `app`; when the command line names
+// it, `action` is set. The wrong use of a flag is the parser's to report.
+void AddChatCommand(CLI::App& app, Action& action);
+void AddDetokenizeCommand(CLI::App& app, Action& action);
+void AddDoctorCommand(CLI::App& app, Action& action);
+void AddGenerateCommand(CLI::App& app, Action& action);
+void AddModelsCommand(CLI::App& app, Action& action);
+void AddTokenizeCommand(CLI::App& app, Action& action);
+
+}  // namespace penstock

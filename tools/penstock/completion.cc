@@ -1,0 +1,165 @@
+#include "tools/penstock/completion.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock {
+namespace {
+
+using Json = nlohmann::json;
+
+// More samples than any request may ask for: a server's frame is not trusted
+// with our memory.
+constexpr uint32_t kMaxSamples = 1024;
+
+Json FinishName(v1::FinishReason finish) {
+  switch (finish) {
+    case v1::FINISH_REASON_STOP:
+      return "stop";
+    case v1::FINISH_REASON_LENGTH:
+      return "length";
+    default:
+      return nullptr;
+  }
+}
+
+Json LogprobsToJson(const v1::FrameToken& token) {
+  Json top = Json::array();
+  for (const v1::TopLogprob& entry : token.logprobs().top()) {
+    top.push_back({{"id", entry.id()}, {"logprob", entry.logprob()}});
+  }
+  return {{"id", token.id()},
+          {"logprob", token.logprobs().logprob()},
+          {"top", std::move(top)}};
+}
+
+double Milliseconds(int64_t microseconds) { return microseconds / 1000.0; }
+
+Json UsageToJson(const v1::Usage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens()},
+          {"cached_tokens", usage.cached_tokens()},
+          {"completion_tokens", usage.completion_tokens()}};
+}
+
+Json TimingsToJson(const v1::Timings& timings) {
+  return {{"queue", Milliseconds(timings.queue_us())},
+          {"prefill", Milliseconds(timings.prefill_us())},
+          {"transfer", Milliseconds(timings.transfer_us())},
+          {"first_token", Milliseconds(timings.first_token_us())},
+          {"decode", Milliseconds(timings.decode_us())}};
+}
+
+void AddTransfer(const v1::TransferSummary& transfer, Json* placement) {
+  (*placement)["transport"] = transfer.transport();
+  (*placement)["bytes_moved"] = transfer.bytes_moved();
+  (*placement)["blocks_moved"] = transfer.blocks_moved();
+  (*placement)["blocks_shared"] = transfer.blocks_shared();
+  (*placement)["decode_prompt_tokens"] = transfer.decode_prompt_tokens();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> Completion::Add(
+    const v1::GenerateResponse& response) {
+  if (!response.request_id().empty()) request_id_ = response.request_id();
+  if (response.has_placement()) placement_ = response.placement();
+  if (!response.has_frame()) return std::string();
+
+  const v1::TokenFrame& frame = response.frame();
+  if (frame.sample() >= kMaxSamples) {
+    return absl::InternalError(
+        absl::StrCat("a frame names sample ", frame.sample()));
+  }
+  if (frame.sample() >= choices_.size()) choices_.resize(frame.sample() + 1);
+  Choice& choice = choices_[frame.sample()];
+  if (choice.finish != v1::FINISH_REASON_NONE) {
+    return absl::InternalError("a frame came after the last one");
+  }
+  if (frame.first_index() != choice.tokens.size()) {
+    return absl::DataLossError(
+        absl::StrCat("a frame begins at token ", frame.first_index(), " where ",
+                     choice.tokens.size(), " was expected"));
+  }
+  std::string shown;
+  for (const v1::FrameToken& token : frame.tokens()) {
+    choice.tokens.push_back(token);
+    shown += token.text();
+  }
+  shown += frame.final_text();
+  choice.text += shown;
+  if (frame.finish() != v1::FINISH_REASON_NONE) {
+    choice.finish = frame.finish();
+    usage_ = frame.usage();
+    timings_ = frame.timings();
+    transfer_ = frame.transfer();
+  }
+  return shown;
+}
+
+absl::Status Completion::CheckFinished() const {
+  for (const Choice& choice : choices_) {
+    if (choice.finish == v1::FINISH_REASON_NONE) {
+      return absl::InternalError("the stream ended before its last frame");
+    }
+  }
+  return absl::OkStatus();
+}
+
+int Completion::tokens() const {
+  size_t count = 0;
+  for (const Choice& choice : choices_) count += choice.tokens.size();
+  return static_cast<int>(count);
+}
+
+Json Completion::ToJson() const {
+  Json choices = Json::array();
+  for (const Choice& choice : choices_) {
+    Json ids = Json::array();
+    Json logprobs = Json::array();
+    for (const v1::FrameToken& token : choice.tokens) {
+      ids.push_back(token.id());
+      if (token.has_logprobs()) logprobs.push_back(LogprobsToJson(token));
+    }
+    choices.push_back({{"text", choice.text},
+                       {"token_ids", std::move(ids)},
+                       {"logprobs", std::move(logprobs)},
+                       {"finish_reason", FinishName(choice.finish)}});
+  }
+  Json placement = {{"prefill", placement_.prefill()},
+                    {"decode", placement_.decode()}};
+  AddTransfer(transfer_, &placement);
+  return {{"choices", std::move(choices)},
+          {"usage", UsageToJson(usage_)},
+          {"timings_ms", TimingsToJson(timings_)},
+          {"placement", std::move(placement)},
+          {"request_id", request_id_}};
+}
+
+Json FrameToJson(const v1::GenerateResponse& response) {
+  const v1::TokenFrame& frame = response.frame();
+  Json tokens = Json::array();
+  for (const v1::FrameToken& token : frame.tokens()) {
+    Json one = {{"id", token.id()}, {"text", token.text()}};
+    if (token.has_logprobs()) one.update(LogprobsToJson(token));
+    tokens.push_back(std::move(one));
+  }
+  Json json = {{"sample", frame.sample()},
+               {"first_index", frame.first_index()},
+               {"tokens", std::move(tokens)},
+               {"finish_reason", FinishName(frame.finish())}};
+  if (response.has_placement()) {
+    json["placement"] = {{"prefill", response.placement().prefill()},
+                         {"decode", response.placement().decode()}};
+  }
+  if (!response.request_id().empty()) {
+    json["request_id"] = response.request_id();
+  }
+  if (frame.finish() != v1::FINISH_REASON_NONE) {
+    json["final_text"] = frame.final_text();
+    json["usage"] = UsageToJson(frame.usage());
+    json["timings_ms"] = TimingsToJson(frame.timings());
+    AddTransfer(frame.transfer(), &json["transfer"]);
+  }
+  return json;
+}
+
+}  // namespace penstock
