@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/id.h"
+#include "common/peer/worker_report.h"
+
+namespace penstock {
+
+// What the prefix cache tells routers: sequenced changes of one incarnation,
+// with a bounded ring to replay from and a snapshot for those who fell too far
+// behind. Single-threaded, the engine thread's.
+class CacheEventLog {
+ public:
+  // Keeps at most `ring` events for replay.
+  explicit CacheEventLog(size_t ring = 16384) : ring_(ring) {}
+
+  void Stored(BlockHash parent, BlockHash hash);
+  void Removed(BlockHash hash);
+  void Cleared();
+
+  // The last sequence given out; 0 before the first event.
+  uint64_t last_sequence() const { return last_; }
+
+  // Events after `sequence`, oldest first; nullopt when some have left the
+  // ring: the asker needs a Snapshot.
+  std::optional<std::vector<CacheEvent>> Since(uint64_t sequence) const;
+
+  // Cleared, then everything that is cached, parents first; every event carries
+  // last_sequence(): applying it replaces all that was known.
+  std::vector<CacheEvent> Snapshot() const;
+
+ private:
+  void Append(CacheEvent event);
+
+  size_t ring_;
+  uint64_t last_ = 0;
+  std::deque<CacheEvent> events_;
+  struct Node {
+    BlockHash parent;
+    uint64_t sequence = 0;  // of its Stored event
+  };
+  absl::flat_hash_map<BlockHash, Node> stored_;
+};
+
+}  // namespace penstock

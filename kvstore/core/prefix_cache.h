@@ -1,0 +1,87 @@
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "common/base/id.h"
+#include "common/model/block_hash.h"
+#include "kvstore/core/block_pool.h"
+#include "kvstore/core/cache_event_log.h"
+
+namespace penstock {
+
+// Token-block hash chain -> cached block of this worker, least recently used
+// out first, leaves before their parents. Tokens are compared, not only
+// hashes: a collision costs a miss, never a wrong page. Single-threaded, the
+// engine thread's. Pool, hasher and log outlive it.
+class PrefixCache : public CachedBlockObserver {
+ public:
+  PrefixCache(BlockPool* pool, const BlockHasher* hasher, CacheEventLog* log);
+  ~PrefixCache() override;
+
+  // Holds on the longest cached run of leading full blocks of `tokens`, at most
+  // `max_blocks`, in order. Marks them as just used.
+  std::vector<BlockHold> Match(BlockHash root, absl::Span<const TokenId> tokens,
+                               int max_blocks);
+
+  // As Match, without holding or touching anything.
+  int MatchLength(BlockHash root, absl::Span<const TokenId> tokens,
+                  int max_blocks) const;
+
+  // Publishes a full, computed block under its hash and returns a hold on the
+  // block that the cache keeps for it: `block` itself, or, when the same tokens
+  // were cached before, the earlier one, which the caller should use from now
+  // on (equal tokens have equal pages). Precondition: hash == Next(parent,
+  // tokens), tokens.size() == kBlockTokens, the block is held.
+  BlockHold Insert(BlockHash parent, BlockHash hash,
+                   absl::Span<const TokenId> tokens, BlockRef block);
+
+  // Frees up to `count` blocks that nobody holds; returns how many.
+  int Evict(int count);
+
+  int size() const { return static_cast<int>(entries_.size()); }
+
+  // Forgets everything; blocks in use stay with their holders.
+  void Clear();
+
+ private:
+  struct Entry {
+    BlockHash parent;
+    BlockRef block;
+    std::array<TokenId, kBlockTokens> tokens;
+    uint64_t last_use = 0;
+    int depth = 0;
+    int children = 0;
+  };
+  // Oldest use first; within one use the deepest first.
+  struct Order {
+    uint64_t last_use;
+    int negative_depth;
+    BlockHash hash;
+    friend auto operator<=>(const Order&, const Order&) = default;
+  };
+
+  void OnReclaimable(BlockRef block) override;
+  void OnInUse(BlockRef block) override;
+  const Entry* Find(BlockHash parent, BlockHash hash,
+                    absl::Span<const TokenId> tokens) const;
+  Order OrderOf(BlockHash hash, const Entry& entry) const;
+  void AddChild(BlockHash parent);
+  void DropChild(BlockHash parent);
+  void Erase(BlockHash hash);
+
+  BlockPool* pool_;
+  const BlockHasher* hasher_;
+  CacheEventLog* log_;
+  absl::flat_hash_map<BlockHash, Entry> entries_;
+  absl::flat_hash_map<BlockRef, BlockHash> by_block_;
+  std::set<Order> leaves_;  // reclaimable entries without children
+  uint64_t tick_ = 0;
+};
+
+}  // namespace penstock

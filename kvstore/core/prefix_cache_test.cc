@@ -1,0 +1,141 @@
+#include "kvstore/core/prefix_cache.h"
+
+#include <numeric>
+
+#include "common/env/random.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+class PrefixCacheTest : public testing::Test {
+ protected:
+  std::vector<TokenId> Tokens(int count, TokenId first = 100) {
+    std::vector<TokenId> tokens(count);
+    std::iota(tokens.begin(), tokens.end(), first);
+    return tokens;
+  }
+
+  // Caches all full blocks of `tokens`; the holds stay with the caller.
+  std::vector<BlockHold> Store(const std::vector<TokenId>& tokens) {
+    int blocks = tokens.size() / kBlockTokens;
+    auto holds = *pool_.TryAllocate(blocks);
+    BlockHash parent = root_;
+    for (int i = 0; i < blocks; ++i) {
+      auto span = absl::MakeConstSpan(tokens).subspan(i * kBlockTokens,
+                                                      kBlockTokens);
+      BlockHash hash = hasher_.Next(parent, span);
+      holds[i] = cache_.Insert(parent, hash, span, holds[i].ref());
+      parent = hash;
+    }
+    return holds;
+  }
+
+  HashSecret secret_{"test key"};
+  BlockHasher hasher_{secret_};
+  BlockHash root_ = hasher_.Root({ContentId(7), "", "", ""});
+  BlockPool pool_{8};
+  CacheEventLog log_;
+  PrefixCache cache_{&pool_, &hasher_, &log_};
+};
+
+TEST_F(PrefixCacheTest, MatchesTheLongestRunOfFullBlocks) {
+  auto tokens = Tokens(3 * kBlockTokens + 5);
+  std::vector<BlockIndex> stored;
+  {
+    auto holds = Store(tokens);
+    for (auto& hold : holds) stored.push_back(hold.index());
+  }
+  EXPECT_EQ(pool_.counts().cached, 3);
+  auto match = cache_.Match(root_, tokens, 99);
+  ASSERT_EQ(match.size(), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(match[i].index(), stored[i]);
+  EXPECT_EQ(cache_.MatchLength(root_, tokens, 2), 2);
+  tokens[20] = 1;
+  EXPECT_EQ(cache_.MatchLength(root_, tokens, 99), 1);
+  EXPECT_EQ(cache_.MatchLength(hasher_.Root({ContentId(7), "", "tenant", ""}),
+                               tokens, 99),
+            0);
+}
+
+TEST_F(PrefixCacheTest, EqualTokensShareOneBlock) {
+  auto tokens = Tokens(kBlockTokens);
+  auto first = Store(tokens);
+  auto second = Store(tokens);
+  EXPECT_EQ(first[0].index(), second[0].index());
+  EXPECT_EQ(pool_.counts().active, 1);
+}
+
+TEST_F(PrefixCacheTest, EvictsTheLeastRecentlyUsedLeafFirst) {
+  auto old_chain = Tokens(2 * kBlockTokens, 100);
+  auto new_chain = Tokens(2 * kBlockTokens, 500);
+  Store(old_chain);
+  Store(new_chain);
+  cache_.Match(root_, old_chain, 99);  // now the newer one
+  EXPECT_EQ(cache_.Evict(1), 1);
+  EXPECT_EQ(cache_.MatchLength(root_, new_chain, 99), 1);
+  EXPECT_EQ(cache_.MatchLength(root_, old_chain, 99), 2);
+  EXPECT_EQ(cache_.Evict(99), 3);
+  EXPECT_EQ(cache_.size(), 0);
+  EXPECT_EQ(pool_.counts().free, 8);
+}
+
+TEST_F(PrefixCacheTest, NeverEvictsWhatIsHeld) {
+  auto tokens = Tokens(2 * kBlockTokens);
+  auto holds = Store(tokens);
+  EXPECT_EQ(cache_.Evict(99), 0);
+  holds.pop_back();
+  EXPECT_EQ(cache_.Evict(99), 1);
+  EXPECT_EQ(cache_.MatchLength(root_, tokens, 99), 1);
+}
+
+TEST_F(PrefixCacheTest, EventsReplayAndSnapshotAgree) {
+  Store(Tokens(3 * kBlockTokens));
+  cache_.Evict(1);
+  auto events = log_.Since(0);
+  ASSERT_TRUE(events.has_value());
+  ASSERT_EQ(events->size(), 4u);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ((*events)[i].sequence, i + 1);
+  EXPECT_TRUE(std::holds_alternative<BlocksRemoved>((*events)[3].change));
+  auto snapshot = log_.Snapshot();
+  ASSERT_EQ(snapshot.size(), 3u);  // cleared, then two blocks, parent first
+  EXPECT_TRUE(std::holds_alternative<CacheCleared>(snapshot[0].change));
+  EXPECT_EQ(std::get<BlocksStored>(snapshot[1].change).parent, root_);
+  EXPECT_EQ(std::get<BlocksStored>(snapshot[2].change).parent,
+            std::get<BlocksStored>(snapshot[1].change).hashes[0]);
+  EXPECT_EQ(log_.Since(4)->size(), 0u);
+  CacheEventLog small(1);
+  small.Stored(root_, BlockHash(1));
+  small.Stored(BlockHash(1), BlockHash(2));
+  EXPECT_FALSE(small.Since(0).has_value());
+  EXPECT_EQ(small.Since(1)->size(), 1u);
+}
+
+// Random stores, matches and evictions: the pool conserves its blocks, and a
+// match is always a prefix of what was stored.
+TEST_F(PrefixCacheTest, RandomUseKeepsChainsWhole) {
+  SeededRandom random(3);
+  std::vector<std::vector<BlockHold>> running;
+  for (int i = 0; i < 2000; ++i) {
+    auto tokens = Tokens(kBlockTokens * (1 + random.Below(3)),
+                         100 * random.Below(4));
+    int blocks = tokens.size() / kBlockTokens;
+    switch (random.Below(3)) {
+      case 0:
+        if (pool_.free() < blocks) cache_.Evict(blocks - pool_.free());
+        if (pool_.free() >= blocks) running.push_back(Store(tokens));
+        break;
+      case 1: {
+        auto match = cache_.Match(root_, tokens, 99);
+        EXPECT_LE(match.size(), static_cast<size_t>(blocks));
+        break;
+      }
+      default:
+        if (!running.empty()) running.erase(running.begin());
+    }
+    pool_.CheckConservation();
+  }
+}
+
+}  // namespace
+}  // namespace penstock
