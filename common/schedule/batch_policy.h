@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/base/id.h"
+#include "common/env/clock.h"
+
+namespace penstock {
+
+// One sequence as the policy sees it.
+struct SequenceView {
+  SequenceId id;         // grows with arrival: smaller is older
+  int priority = 0;      // higher goes first among the waiting
+  int length = 0;        // tokens so far: prompt and generated
+  int computed = 0;      // leading positions whose KV is in its blocks
+  int blocks = 0;        // that it holds
+  bool running = false;  // false: waits for its first or next admission
+  int cached_blocks = 0;  // waiting only: blocks a prefix match would give it
+};
+
+struct EngineView {
+  std::vector<SequenceView> sequences;  // oldest first
+  int free_blocks = 0;  // free now or by eviction
+  int max_rows = 0;       // rows a step may have
+  int max_sequences = 0;  // sequences a step may have
+  int prefill_chunk = 0;  // rows of one sequence's prefill in a step
+  int watermark_blocks = 0;  // kept free at admission, for growth
+};
+
+struct BatchDecision {
+  struct Rows {
+    SequenceId id;
+    int rows = 0;
+  };
+  std::vector<SequenceId> preempt;  // give their blocks up first
+  std::vector<SequenceId> admit;    // waiting ones that start now
+  std::vector<Rows> rows;           // of this step, in order
+};
+
+// Which rows the next step computes. Pure: the same view gives the same
+// decision.
+class BatchPolicy {
+ public:
+  virtual ~BatchPolicy() = default;
+  virtual BatchDecision Plan(const EngineView& view, Instant now) const = 0;
+};
+
+// Continuous batching (Orca, OSDI'22) with chunked prefill (Sarathi-Serve,
+// OSDI'24): decode rows first, then prefill chunks in order of arrival, then
+// admissions while blocks last. The youngest is preempted when blocks run out;
+// the oldest never is, so it always completes.
+std::unique_ptr<BatchPolicy> MakeContinuousBatching();
+
+}  // namespace penstock

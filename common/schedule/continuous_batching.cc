@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "common/model/kv_layout.h"
+#include "common/schedule/batch_policy.h"
+
+namespace penstock {
+namespace {
+
+int BlocksFor(int positions) {
+  return (positions + kBlockTokens - 1) / kBlockTokens;
+}
+
+// One Plan call: the view plus what has been decided so far.
+class Planner {
+ public:
+  explicit Planner(const EngineView& view)
+      : view_(view),
+        free_(view.free_blocks),
+        rows_left_(view.max_rows),
+        preempted_(view.sequences.size(), false) {}
+
+  BatchDecision Run() {
+    PlanDecodes();
+    PlanPrefills();
+    PlanAdmissions();
+    return std::move(decision_);
+  }
+
+ private:
+  static bool Decoding(const SequenceView& s) {
+    return s.running && s.length - s.computed == 1;
+  }
+  static bool Prefilling(const SequenceView& s) {
+    return s.running && s.length - s.computed > 1;
+  }
+  bool Full() const {
+    return rows_left_ == 0 ||
+           static_cast<int>(decision_.rows.size()) >= view_.max_sequences;
+  }
+
+  // Blocks for `rows` more positions of sequence `at`, preempting younger ones
+  // if need be. False: it has to sit this step out.
+  bool Grow(size_t at, int rows) {
+    const SequenceView& s = view_.sequences[at];
+    int need = std::max(0, BlocksFor(s.computed + rows) - s.blocks);
+    while (need > free_) {
+      if (!PreemptYoungestAfter(at)) return false;
+    }
+    free_ -= need;
+    return true;
+  }
+
+  bool PreemptYoungestAfter(size_t at) {
+    for (size_t i = view_.sequences.size(); i-- > at + 1;) {
+      const SequenceView& victim = view_.sequences[i];
+      if (!victim.running || preempted_[i] || victim.blocks == 0) continue;
+      preempted_[i] = true;
+      free_ += victim.blocks;
+      decision_.preempt.push_back(victim.id);
+      std::erase_if(decision_.rows, [&](const BatchDecision::Rows& rows) {
+        if (rows.id != victim.id) return false;
+        rows_left_ += rows.rows;
+        return true;
+      });
+      return true;
+    }
+    return false;
+  }
+
+  void Take(size_t at, int rows) {
+    decision_.rows.push_back({view_.sequences[at].id, rows});
+    rows_left_ -= rows;
+  }
+
+  void PlanDecodes() {
+    for (size_t i = 0; i < view_.sequences.size() && !Full(); ++i) {
+      if (preempted_[i] || !Decoding(view_.sequences[i])) continue;
+      if (Grow(i, 1)) Take(i, 1);
+    }
+  }
+
+  void PlanPrefills() {
+    for (size_t i = 0; i < view_.sequences.size() && !Full(); ++i) {
+      const SequenceView& s = view_.sequences[i];
+      if (preempted_[i] || !Prefilling(s)) continue;
+      int rows = std::min({s.length - s.computed, view_.prefill_chunk,
+                           rows_left_});
+      if (Grow(i, rows)) Take(i, rows);
+    }
+  }
+
+  // Blocks that running sequences still need for what they have to compute.
+  int PromisedBlocks() const {
+    int promised = 0;
+    for (size_t i = 0; i < view_.sequences.size(); ++i) {
+      const SequenceView& s = view_.sequences[i];
+      if (!s.running || preempted_[i]) continue;
+      int planned = 0;
+      for (const BatchDecision::Rows& rows : decision_.rows) {
+        if (rows.id == s.id) planned = rows.rows;
+      }
+      int held = std::max(s.blocks, BlocksFor(s.computed + planned));
+      promised += std::max(0, BlocksFor(s.length) - held);
+    }
+    return promised;
+  }
+
+  void PlanAdmissions() {
+    // Preempting and admitting in one step would thrash.
+    if (!decision_.preempt.empty()) return;
+    std::vector<size_t> waiting;
+    bool any_running = false;
+    for (size_t i = 0; i < view_.sequences.size(); ++i) {
+      any_running |= view_.sequences[i].running;
+      if (!view_.sequences[i].running) waiting.push_back(i);
+    }
+    std::stable_sort(waiting.begin(), waiting.end(), [&](size_t a, size_t b) {
+      return view_.sequences[a].priority > view_.sequences[b].priority;
+    });
+    int available = free_ - PromisedBlocks();
+    for (size_t i : waiting) {
+      if (Full()) return;
+      const SequenceView& s = view_.sequences[i];
+      // Its tokens so far, and one block to grow into. Cached blocks count as
+      // taken too: they are among the free ones until it holds them.
+      int need = BlocksFor(s.length + 1);
+      int margin = any_running ? view_.watermark_blocks : 0;
+      // In order: a large one at the head is not starved by small ones.
+      if (need + margin > available) return;
+      int cached = s.cached_blocks * kBlockTokens;
+      int rows = std::min({s.length - cached, view_.prefill_chunk, rows_left_});
+      available -= need;
+      any_running = true;
+      decision_.admit.push_back(s.id);
+      Take(i, rows);
+    }
+  }
+
+  const EngineView& view_;
+  int free_;
+  int rows_left_;
+  std::vector<bool> preempted_;
+  BatchDecision decision_;
+};
+
+class ContinuousBatching : public BatchPolicy {
+ public:
+  BatchDecision Plan(const EngineView& view, Instant now) const override {
+    return Planner(view).Run();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<BatchPolicy> MakeContinuousBatching() {
+  return std::make_unique<ContinuousBatching>();
+}
+
+}  // namespace penstock

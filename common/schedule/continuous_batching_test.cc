@@ -1,0 +1,93 @@
+#include <map>
+
+#include "common/schedule/batch_policy.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+EngineView View(std::vector<SequenceView> sequences, int free_blocks) {
+  EngineView view;
+  view.sequences = std::move(sequences);
+  view.free_blocks = free_blocks;
+  view.max_rows = 64;
+  view.max_sequences = 8;
+  view.prefill_chunk = 32;
+  view.watermark_blocks = 1;
+  return view;
+}
+
+SequenceView Running(uint64_t id, int length, int computed) {
+  return {SequenceId(id), 0, length, computed, (computed + 15) / 16, true, 0};
+}
+
+SequenceView Waiting(uint64_t id, int length, int priority = 0) {
+  return {SequenceId(id), priority, length, 0, 0, false, 0};
+}
+
+std::map<uint64_t, int> RowsOf(const BatchDecision& decision) {
+  std::map<uint64_t, int> rows;
+  for (const auto& r : decision.rows) rows[r.id.value()] = r.rows;
+  return rows;
+}
+
+BatchDecision Plan(const EngineView& view) {
+  return MakeContinuousBatching()->Plan(view, Instant());
+}
+
+TEST(ContinuousBatchingTest, DecodesGoFirstThenChunks) {
+  auto d = Plan(View({Running(1, 100, 16), Running(2, 17, 16)}, 20));
+  ASSERT_EQ(d.rows.size(), 2u);
+  EXPECT_EQ(d.rows[0].id.value(), 2u);
+  EXPECT_EQ(d.rows[0].rows, 1);
+  EXPECT_EQ(d.rows[1].rows, 32);  // the chunk, not the whole prompt
+}
+
+TEST(ContinuousBatchingTest, TheTokenBudgetIsKept) {
+  auto view = View({Waiting(1, 40), Waiting(2, 40), Waiting(3, 40)}, 100);
+  auto d = Plan(view);
+  auto rows = RowsOf(d);
+  EXPECT_EQ(rows[1] + rows[2] + rows[3], 64);
+  EXPECT_EQ(d.admit.size(), 2u);
+}
+
+TEST(ContinuousBatchingTest, AdmitsOnlyWhatFitsWithRoomToGrow) {
+  // 40 tokens and one to come: 3 blocks each.
+  auto d = Plan(View({Waiting(1, 40), Waiting(2, 40)}, 5));
+  EXPECT_EQ(d.admit, (std::vector<SequenceId>{SequenceId(1)}));
+  d = Plan(View({Waiting(1, 40), Waiting(2, 40)}, 7));
+  EXPECT_EQ(d.admit.size(), 2u);
+}
+
+TEST(ContinuousBatchingTest, HigherPriorityWaitsLess) {
+  auto d = Plan(View({Waiting(1, 40), Waiting(2, 40, 5)}, 3));
+  EXPECT_EQ(d.admit, (std::vector<SequenceId>{SequenceId(2)}));
+}
+
+TEST(ContinuousBatchingTest, PreemptsTheYoungestNeverTheOldest) {
+  // Both need a block for their next token; none is free.
+  auto d = Plan(View({Running(1, 17, 16), Running(2, 17, 16)}, 0));
+  EXPECT_EQ(d.preempt, (std::vector<SequenceId>{SequenceId(2)}));
+  EXPECT_EQ(RowsOf(d), (std::map<uint64_t, int>{{1, 1}}));
+}
+
+TEST(ContinuousBatchingTest, ANewcomerIsNotAdmittedWhileOthersArePreempted) {
+  auto d = Plan(
+      View({Running(1, 17, 16), Running(2, 17, 16), Waiting(3, 1)}, 0));
+  EXPECT_TRUE(d.admit.empty());
+}
+
+TEST(ContinuousBatchingTest, RunningPrefillsKeepTheirPromisedBlocks) {
+  // The running one still needs 4 of the 5 free blocks.
+  auto d = Plan(View({Running(1, 80, 16), Waiting(2, 20)}, 5));
+  EXPECT_TRUE(d.admit.empty());
+}
+
+TEST(ContinuousBatchingTest, AStepHasItsMostSequences) {
+  std::vector<SequenceView> many;
+  for (int i = 1; i <= 12; ++i) many.push_back(Running(i, 10, 9));
+  EXPECT_EQ(Plan(View(many, 50)).rows.size(), 8u);
+}
+
+}  // namespace
+}  // namespace penstock
