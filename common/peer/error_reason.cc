@@ -90,6 +90,10 @@ absl::string_view ReasonName(ErrorReason reason) { return RowOf(reason).name; }
 
 absl::StatusCode CodeOf(ErrorReason reason) { return RowOf(reason).code; }
 
+absl::string_view OutcomeName(const absl::Status& status) {
+  return status.ok() ? "ok" : ReasonName(ErrorInfoOf(status).reason);
+}
+
 absl::Status MakeError(ErrorReason reason, absl::string_view message,
                        absl::string_view field, absl::Duration retry_after) {
   absl::Status status(CodeOf(reason), message);

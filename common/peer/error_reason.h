@@ -40,6 +40,9 @@ struct ErrorInfo {
 absl::string_view ReasonName(ErrorReason reason);
 absl::StatusCode CodeOf(ErrorReason reason);
 
+// "ok", or the reason's name: for metrics and logs.
+absl::string_view OutcomeName(const absl::Status& status);
+
 // A status with the reason's code and the info attached as a payload.
 absl::Status MakeError(ErrorReason reason, absl::string_view message,
                        absl::string_view field = "",

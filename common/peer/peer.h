@@ -25,7 +25,10 @@ class PeerNetwork {
   virtual void Send(const WorkerKey& peer, HandoffMessage message) = 0;
 
   // Opens (or reuses) the stream to a decode worker's control address. The
-  // peer's incarnation is learned in the hello exchange: OnPeerReady.
+  // peer's incarnation is learned in the hello exchange. Every Dial is answered
+  // once, later, by OnPeerReady (also when the stream was there already) or
+  // OnDialFailed. A worker that answers under another name than the address
+  // says is a failed dial.
   virtual void Dial(const PeerAddress& address) = 0;
 };
 

@@ -1,0 +1,210 @@
+#include "common/worker/core/worker_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/peer/error_reason.h"
+#include "common/worker/core/loopback_peers.h"
+#include "decode_worker/core/decode_role.h"
+#include "prefill_worker/core/prefill_role.h"
+
+namespace penstock {
+
+// Hands what the control plane brings to the role that it concerns. Both roles
+// ignore what they do not know.
+class WorkerCore::Dispatcher : public PeerListener {
+ public:
+  Dispatcher(PrefillRole* prefill, DecodeRole* decode)
+      : prefill_(prefill), decode_(decode) {}
+
+  void OnPeerReady(const WorkerKey& peer) override {
+    if (prefill_ != nullptr) prefill_->OnPeerReady(peer);
+  }
+  void OnPeerMessage(const WorkerKey& peer, HandoffMessage message) override {
+    if (prefill_ != nullptr) prefill_->OnPeerMessage(peer, message);
+    if (decode_ != nullptr) decode_->OnPeerMessage(peer, std::move(message));
+  }
+  void OnPeerLost(const WorkerKey& peer, const absl::Status& why) override {
+    if (prefill_ != nullptr) prefill_->OnPeerLost(peer, why);
+    if (decode_ != nullptr) decode_->OnPeerLost(peer, why);
+  }
+  void OnDialFailed(const PeerAddress& address,
+                    const absl::Status& why) override {
+    if (prefill_ != nullptr) prefill_->OnDialFailed(address, why);
+  }
+
+ private:
+  PrefillRole* prefill_;
+  DecodeRole* decode_;
+};
+
+absl::StatusOr<std::unique_ptr<WorkerCore>> WorkerCore::Create(
+    WorkerCoreOptions options, WorkerCorePorts ports) {
+  if (!options.roles.prefill && !options.roles.decode) {
+    return absl::InvalidArgumentError(
+        "a worker needs a role: prefill, decode or both");
+  }
+  if (options.total_blocks < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "kv_memory holds no KV block; one takes ",
+        ports.backend->kv_layout().block_bytes(), " bytes"));
+  }
+  return std::unique_ptr<WorkerCore>(
+      new WorkerCore(std::move(options), std::move(ports)));
+}
+
+WorkerCore::WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports)
+    : options_(std::move(options)),
+      ports_(std::move(ports)),
+      pool_(options_.total_blocks),
+      cache_(&pool_, ports_.hasher, &cache_log_),
+      policy_(MakeContinuousBatching()),
+      engine_(options_.engine,
+              {ports_.backend, &pool_, &cache_, policy_.get(), ports_.hasher,
+               ports_.clock,
+               ports_.engine_probe != nullptr ? ports_.engine_probe
+                                              : &null_engine_probe_}),
+      peers_(std::make_unique<LoopbackPeers>(options_.self, ports_.peers)) {
+  context_.self = options_.self;
+  context_.content = options_.content;
+  context_.layout = ports_.backend->kv_layout();
+  context_.numerics = ports_.backend->caps().numerics;
+  context_.context_length = options_.context_length;
+  context_.options = options_.handoff;
+  context_.engine = &engine_;
+  context_.pool = &pool_;
+  context_.cache = &cache_;
+  context_.peers = peers_.get();
+  context_.transports = ports_.transports;
+  std::stable_sort(context_.transports.begin(), context_.transports.end(),
+                   [](const KvTransport* a, const KvTransport* b) {
+                     return a->caps().preference > b->caps().preference;
+                   });
+  context_.hasher = ports_.hasher;
+  context_.tokenizer = ports_.tokenizer;
+  context_.clock = ports_.clock;
+  context_.timers = ports_.timers;
+  context_.probe = ports_.handoff_probe != nullptr ? ports_.handoff_probe
+                                                   : &null_handoff_probe_;
+  if (options_.roles.prefill) {
+    prefill_ = std::make_unique<PrefillRole>(&context_);
+  }
+  if (options_.roles.decode) {
+    decode_ = std::make_unique<DecodeRole>(&context_);
+  }
+  dispatcher_ = std::make_unique<Dispatcher>(prefill_.get(), decode_.get());
+}
+
+WorkerCore::~WorkerCore() = default;
+
+void WorkerCore::StartLeg(LegKind kind, LegRequest request, LegSink* sink) {
+  if (request.worker_incarnation != options_.self.incarnation) {
+    sink->OnFinished(MakeError(
+        ErrorReason::kWorkerLost,
+        absl::StrCat(options_.self.name,
+                     " was restarted; the leg names its earlier life")));
+    return;
+  }
+  if (draining_) {
+    sink->OnFinished(MakeError(ErrorReason::kDraining,
+                               absl::StrCat(options_.self.name, " drains"), "",
+                               absl::Seconds(1)));
+    return;
+  }
+  RequestLimits limits;
+  limits.context_length = options_.context_length;
+  limits.max_prompt_tokens = options_.context_length - 1;
+  limits.vocab_size = options_.vocab_size;
+  absl::Status valid = Validate(request.request, limits);
+  if (!valid.ok()) {
+    sink->OnFinished(valid);
+    return;
+  }
+  bool has_role = kind == LegKind::kPrefill ? prefill_ != nullptr
+                                            : decode_ != nullptr;
+  if (!has_role) {
+    sink->OnFinished(MakeError(
+        ErrorReason::kIncompatibleWorker,
+        absl::StrCat(options_.self.name, " does not serve this role")));
+    return;
+  }
+  if (kind == LegKind::kPrefill) {
+    prefill_->StartLeg(std::move(request), sink);
+  } else {
+    decode_->StartLeg(std::move(request), sink);
+  }
+}
+
+void WorkerCore::CancelLeg(LegKind kind, TransferId transfer) {
+  if (kind == LegKind::kPrefill && prefill_ != nullptr) {
+    prefill_->CancelLeg(transfer);
+  } else if (kind == LegKind::kDecode && decode_ != nullptr) {
+    decode_->CancelLeg(transfer);
+  }
+}
+
+PeerListener* WorkerCore::peer_listener() { return dispatcher_.get(); }
+
+bool WorkerCore::Tick() {
+  bool progress = peers_->Deliver(*dispatcher_);
+  if (prefill_ != nullptr) progress |= prefill_->Poll();
+  if (decode_ != nullptr) progress |= decode_->Poll();
+  progress |= engine_.Tick();
+  return progress;
+}
+
+bool WorkerCore::idle() const {
+  return !engine_.has_sequences() && peers_->empty() &&
+         (prefill_ == nullptr || prefill_->idle()) &&
+         (decode_ == nullptr || decode_->idle());
+}
+
+void WorkerCore::BeginDrain() {
+  draining_ = true;
+  if (decode_ != nullptr) decode_->BeginDrain();
+}
+
+WorkerInfo WorkerCore::Info() const {
+  WorkerInfo info;
+  info.key = options_.self;
+  info.roles = options_.roles;
+  info.model = options_.model;
+  info.content = options_.content;
+  info.layout = context_.layout.id();
+  info.numerics = context_.numerics;
+  info.context_length = options_.context_length;
+  info.total_blocks = pool_.total();
+  info.max_sequences = options_.engine.max_sequences;
+  const auto& allowed = options_.handoff.allowed_transports;
+  for (const KvTransport* transport : context_.transports) {
+    TransportKind kind = transport->caps().kind;
+    if (allowed.empty() ||
+        std::find(allowed.begin(), allowed.end(), kind) != allowed.end()) {
+      info.transports.push_back(kind);
+    }
+  }
+  return info;
+}
+
+WorkerLoad WorkerCore::Load() const {
+  EngineLoad engine = engine_.load();
+  BlockCounts counts = pool_.counts();
+  WorkerLoad load;
+  load.health = draining_ ? WorkerHealth::kDraining : WorkerHealth::kReady;
+  load.queued_requests = engine.waiting +
+                         (prefill_ != nullptr ? prefill_->waiting() : 0) +
+                         (decode_ != nullptr ? decode_->waiting() : 0);
+  load.active_requests = engine.running;
+  load.queued_tokens = engine.queued_tokens;
+  load.free_blocks = counts.free + counts.cached;
+  load.total_blocks = pool_.total();
+  load.step_time = engine.step_time;
+  return load;
+}
+
+const CacheEventLog& WorkerCore::cache_events() const { return cache_log_; }
+
+const BlockPool& WorkerCore::pool() const { return pool_; }
+
+}  // namespace penstock

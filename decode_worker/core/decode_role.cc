@@ -1,0 +1,175 @@
+#include "decode_worker/core/decode_role.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "common/peer/error_reason.h"
+
+namespace penstock {
+
+DecodeRole::DecodeRole(const WorkerContext* context) : context_(context) {}
+
+DecodeRole::~DecodeRole() = default;
+
+void DecodeRole::StartLeg(LegRequest leg, LegSink* sink) {
+  TransferId id = leg.transfer();
+  if (leg.partner.worker.empty()) {
+    if (local_.contains(id)) {
+      sink->OnFinished(MakeError(ErrorReason::kInternal, "leg runs already"));
+      return;
+    }
+    auto [it, added] = local_.emplace(
+        id, std::make_unique<LocalGeneration>(context_, std::move(leg), sink));
+    it->second->Start();
+    return;
+  }
+  std::unique_ptr<DecodeTransfer>& transfer = transfers_[id];
+  if (transfer == nullptr) {
+    transfer = std::make_unique<DecodeTransfer>(context_, id);
+    uncredited_.push_back(id);
+  } else if (transfer->has_leg()) {
+    sink->OnFinished(MakeError(ErrorReason::kInternal, "leg runs already"));
+    return;
+  }
+  transfer->OnLeg(std::move(leg), sink);
+}
+
+void DecodeRole::CancelLeg(TransferId id) {
+  absl::Status cancelled =
+      MakeError(ErrorReason::kCancelled, "the leg was cancelled");
+  if (auto it = local_.find(id); it != local_.end()) {
+    it->second->End(cancelled);
+  }
+  if (auto it = transfers_.find(id); it != transfers_.end()) {
+    it->second->Fail(cancelled);
+  }
+}
+
+DecodeTransfer* DecodeRole::Find(const WorkerKey& peer, TransferId id) {
+  auto it = transfers_.find(id);
+  // Only the peer that made the offer may speak for it.
+  if (it == transfers_.end() || it->second->peer() != peer) return nullptr;
+  return it->second.get();
+}
+
+void DecodeRole::OnOffer(const WorkerKey& peer, Offer offer) {
+  auto reject = [&](ErrorReason reason, absl::string_view why) {
+    context_->peers->Send(
+        peer, Reject{offer.transfer, CodeOf(reason), std::string(why),
+                     absl::Seconds(1)});
+  };
+  std::unique_ptr<DecodeTransfer>& transfer = transfers_[offer.transfer];
+  if (transfer != nullptr) {
+    if (transfer->has_offer() && transfer->peer() != peer) {
+      reject(ErrorReason::kIncompatibleWorker, "another worker offered it");
+      return;
+    }
+    transfer->OnOffer(peer, std::move(offer));
+    return;
+  }
+  if (draining_ || static_cast<int>(transfers_.size()) >
+                       context_->options.max_transfers) {
+    transfers_.erase(offer.transfer);
+    reject(draining_ ? ErrorReason::kDraining : ErrorReason::kQueueFull,
+           draining_ ? "the decode worker drains"
+                     : "the decode worker has too many transfers");
+    return;
+  }
+  TransferId id = offer.transfer;
+  transfer = std::make_unique<DecodeTransfer>(context_, id);
+  uncredited_.push_back(id);
+  transfer->OnOffer(peer, std::move(offer));
+}
+
+void DecodeRole::OnPeerMessage(const WorkerKey& peer, HandoffMessage message) {
+  if (auto* offer = std::get_if<Offer>(&message)) {
+    OnOffer(peer, std::move(*offer));
+    return;
+  }
+  TransferId id = TransferOf(message);
+  DecodeTransfer* transfer = Find(peer, id);
+  if (transfer == nullptr) {
+    // Answered, so that a prefill worker does not wait for a lease to expire.
+    if (std::holds_alternative<Commit>(message) ||
+        std::holds_alternative<ChunkDone>(message)) {
+      context_->peers->Send(peer, Abort{id, absl::StatusCode::kNotFound,
+                                        "the decode worker does not know this "
+                                        "transfer"});
+    }
+    return;
+  }
+  if (auto* chunk = std::get_if<ChunkDone>(&message)) {
+    transfer->OnChunkDone(std::move(*chunk));
+  } else if (auto* commit = std::get_if<Commit>(&message)) {
+    transfer->OnCommit(std::move(*commit));
+  } else if (std::holds_alternative<Renew>(message)) {
+    transfer->OnRenew();
+  } else if (auto* abort = std::get_if<Abort>(&message)) {
+    transfer->OnAbort(*abort);
+  } else if (std::holds_alternative<FenceAck>(message)) {
+    transfer->OnFenceAck();
+  }
+}
+
+void DecodeRole::OnPeerLost(const WorkerKey& peer, const absl::Status& why) {
+  for (auto& [id, transfer] : transfers_) {
+    if (transfer->has_offer() && transfer->peer() == peer) {
+      transfer->OnPeerLost(why);
+    }
+  }
+}
+
+bool DecodeRole::DrainArrivals() {
+  bool progress = false;
+  for (KvTransport* transport : context_->transports) {
+    while (std::optional<PageArrival> arrival = transport->PollArrival()) {
+      progress = true;
+      if (auto it = transfers_.find(arrival->transfer);
+          it != transfers_.end()) {
+        it->second->OnArrival(*arrival);
+      }
+    }
+  }
+  return progress;
+}
+
+bool DecodeRole::GrantCredits() {
+  bool progress = false;
+  bool blocked = false;
+  std::vector<TransferId> queue = std::exchange(uncredited_, {});
+  for (TransferId id : queue) {
+    auto it = transfers_.find(id);
+    if (it == transfers_.end() || it->second->released()) continue;
+    // First come, first served among those that have met: a large request is
+    // not overtaken for ever by small ones.
+    if ((blocked && it->second->met()) || !it->second->TryCredit()) {
+      blocked |= it->second->met();
+      uncredited_.push_back(id);
+    } else {
+      progress = true;
+    }
+  }
+  return progress;
+}
+
+bool DecodeRole::Reap() {
+  auto released = [](const auto& entry) { return entry.second->released(); };
+  return std::erase_if(transfers_, released) +
+             std::erase_if(local_, released) >
+         0;
+}
+
+bool DecodeRole::Poll() {
+  bool progress = DrainArrivals();
+  for (auto& [id, transfer] : transfers_) progress |= transfer->Poll();
+  progress |= GrantCredits();
+  progress |= Reap();
+  return progress;
+}
+
+int DecodeRole::waiting() const {
+  return static_cast<int>(uncredited_.size());
+}
+
+}  // namespace penstock

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "common/engine/worker_context.h"
+#include "common/peer/leg.h"
+#include "common/peer/peer.h"
+#include "decode_worker/core/decode_transfer.h"
+#include "decode_worker/core/local_generation.h"
+
+namespace penstock {
+
+// A worker's decode side: brings decode legs and prefill offers together,
+// grants blocks in order of arrival, and generates. Owned by the WorkerCore;
+// single-threaded.
+class DecodeRole {
+ public:
+  explicit DecodeRole(const WorkerContext* context);
+  ~DecodeRole();
+
+  void StartLeg(LegRequest leg, LegSink* sink);
+  void CancelLeg(TransferId id);
+
+  void OnPeerMessage(const WorkerKey& peer, HandoffMessage message);
+  void OnPeerLost(const WorkerKey& peer, const absl::Status& why);
+
+  // Arrivals, credits, fences, clean-up. True when something happened.
+  bool Poll();
+
+  // Refuses new offers.
+  void BeginDrain() { draining_ = true; }
+
+  bool idle() const { return transfers_.empty() && local_.empty(); }
+  // Legs that wait for blocks or for their prefill worker.
+  int waiting() const;
+
+ private:
+  DecodeTransfer* Find(const WorkerKey& peer, TransferId id);
+  void OnOffer(const WorkerKey& peer, Offer offer);
+  bool DrainArrivals();
+  bool GrantCredits();
+  bool Reap();
+
+  const WorkerContext* context_;
+  // Ordered by id; the order of credits is kept apart, by arrival.
+  std::map<TransferId, std::unique_ptr<DecodeTransfer>> transfers_;
+  std::vector<TransferId> uncredited_;
+  std::map<TransferId, std::unique_ptr<LocalGeneration>> local_;
+  bool draining_ = false;
+};
+
+}  // namespace penstock

@@ -1,0 +1,499 @@
+#include "decode_worker/core/decode_transfer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/engine/sequence_state.h"
+#include "common/peer/error_reason.h"
+
+namespace penstock {
+
+DecodeTransfer::DecodeTransfer(const WorkerContext* context, TransferId id)
+    : context_(context), id_(id) {
+  ArmMeetTimer();
+}
+
+DecodeTransfer::~DecodeTransfer() { CancelTimers(); }
+
+int DecodeTransfer::prompt_blocks() const {
+  return (static_cast<int>(leg_.request.prompt.size()) + kBlockTokens - 1) /
+         kBlockTokens;
+}
+
+void DecodeTransfer::Send(HandoffMessage message) {
+  context_->peers->Send(peer_, std::move(message));
+}
+
+// --- timers ---------------------------------------------------------------
+
+void DecodeTransfer::ArmMeetTimer() {
+  meet_timer_ = context_->timers->Schedule(
+      context_->clock->Now() + context_->options.meet_timeout, [this] {
+        Fail(MakeError(ErrorReason::kTransferFailed,
+                       output_ == nullptr
+                           ? "no decode leg came for this offer"
+                           : "the prefill worker made no offer in time"));
+      });
+}
+
+void DecodeTransfer::ArmDeadline() {
+  if (leg_.request.timeout == absl::InfiniteDuration()) return;
+  deadline_timer_ = context_->timers->Schedule(
+      context_->clock->Now() + leg_.request.timeout, [this] {
+        Fail(MakeError(ErrorReason::kDeadline,
+                       "the request's deadline passed"));
+      });
+}
+
+void DecodeTransfer::RefreshLease() {
+  context_->timers->Cancel(lease_timer_);
+  lease_timer_ = context_->timers->Schedule(
+      context_->clock->Now() + context_->options.lease, [this] {
+        Fail(MakeError(ErrorReason::kTransferFailed,
+                       absl::StrCat("prefill worker ", peer_.name,
+                                    " let its lease expire")));
+      });
+}
+
+void DecodeTransfer::ArmRenewal() {
+  renew_timer_ = context_->timers->Schedule(
+      context_->clock->Now() + context_->options.renew_every, [this] {
+        Send(Renew{id_, context_->options.lease});
+        ArmRenewal();
+      });
+}
+
+void DecodeTransfer::CancelTimers() {
+  for (TimerId* timer :
+       {&meet_timer_, &deadline_timer_, &lease_timer_, &renew_timer_}) {
+    context_->timers->Cancel(*timer);
+    *timer = 0;
+  }
+}
+
+// --- meeting --------------------------------------------------------------
+
+void DecodeTransfer::OnLeg(LegRequest leg, LegSink* sink) {
+  CHECK(output_ == nullptr);
+  leg_ = std::move(leg);
+  output_ = std::make_unique<LegOutput>(leg_, LegKind::kDecode, sink,
+                                        context_->clock, context_->probe);
+  root_ = context_->hasher->Root({context_->content, "", leg_.request.tenant,
+                                  leg_.request.cache_salt});
+  ArmDeadline();
+}
+
+void DecodeTransfer::OnOffer(const WorkerKey& peer, Offer offer) {
+  if (offer_.has_value()) return;  // a repeated offer changes nothing
+  peer_ = peer;
+  offer_ = std::move(offer);
+  RefreshLease();
+  ArmRenewal();
+}
+
+absl::Status DecodeTransfer::CheckOffer() const {
+  if (peer_.name != leg_.partner.worker) {
+    return MakeError(ErrorReason::kIncompatibleWorker,
+                     absl::StrCat("offer from ", peer_.name, ", but ",
+                                  leg_.partner.worker, " was announced"));
+  }
+  if (offer_->layout != context_->layout.id() ||
+      offer_->content != context_->content) {
+    return MakeError(ErrorReason::kIncompatibleWorker,
+                     absl::StrCat("KV layout or model of ", peer_.name,
+                                  " differs from this worker's"));
+  }
+  if (offer_->prompt_tokens !=
+          static_cast<int>(leg_.request.prompt.size()) ||
+      offer_->block_hashes !=
+          context_->hasher->Chain(root_, leg_.request.prompt)) {
+    return MakeError(ErrorReason::kInternal,
+                     "the offer's prompt differs from the decode leg's");
+  }
+  if (peer_ != context_->self && ChooseTransport() == nullptr) {
+    return MakeError(ErrorReason::kIncompatibleWorker,
+                     absl::StrCat("no transport in common with ", peer_.name));
+  }
+  return context_->engine->CheckFits(
+      std::min<int64_t>(static_cast<int64_t>(leg_.request.prompt.size()) +
+                            leg_.request.stop.max_tokens,
+                        context_->context_length));
+}
+
+KvTransport* DecodeTransfer::ChooseTransport() const {
+  for (KvTransport* transport : context_->transports) {
+    TransportKind kind = transport->caps().kind;
+    const auto& allowed = context_->options.allowed_transports;
+    bool ours = allowed.empty() || std::find(allowed.begin(), allowed.end(),
+                                             kind) != allowed.end();
+    if (ours && std::find(offer_->transports.begin(), offer_->transports.end(),
+                          kind) != offer_->transports.end()) {
+      return transport;
+    }
+  }
+  return nullptr;
+}
+
+bool DecodeTransfer::TryCredit() {
+  if (state_ != DecodeState::kOffered) return true;
+  if (!met()) return false;
+  context_->timers->Cancel(std::exchange(meet_timer_, 0));
+  if (absl::Status status = CheckOffer(); !status.ok()) {
+    Fail(status);
+    return true;
+  }
+  return Map();
+}
+
+bool DecodeTransfer::Map() {
+  Credit credit{id_, 0, {}, context_->options.lease};
+  shared_ = peer_ == context_->self;
+  if (shared_) {
+    credit.address.incarnation = context_->self.incarnation;
+    summary_.transport = TransportName(TransportKind::kInproc);
+  } else {
+    int full = static_cast<int>(leg_.request.prompt.size()) / kBlockTokens;
+    std::vector<BlockHold> cached =
+        context_->cache->Match(root_, leg_.request.prompt, full);
+    auto fresh = context_->engine->TryReserve(prompt_blocks() -
+                                              static_cast<int>(cached.size()));
+    if (!fresh.has_value()) return false;
+    have_blocks_ = static_cast<int>(cached.size());
+    blocks_ = std::move(cached);
+    for (BlockHold& hold : *fresh) blocks_.push_back(std::move(hold));
+    transport_ = ChooseTransport();
+    summary_.transport = TransportName(transport_->caps().kind);
+    credit.have_blocks = have_blocks_;
+    credit.address = transport_->Describe();
+  }
+  verified_.assign(prompt_blocks(), false);
+  std::fill_n(verified_.begin(), have_blocks_, true);
+  credited_at_ = context_->clock->Now();
+  Move(state_, DecodeState::kCredited);
+  Send(std::move(credit));
+  Grant grant{id_, 0, have_blocks_, {}};
+  for (size_t i = have_blocks_; i < blocks_.size(); ++i) {
+    pins_.push_back(context_->pool->Pin(blocks_[i].ref()));
+    grant.blocks.push_back(blocks_[i].ref());
+  }
+  if (transport_ != nullptr) transport_->PrepareReceive(id_, grant.blocks);
+  Move(state_, DecodeState::kMapped);
+  if (!shared_) Send(std::move(grant));
+  output_->Accept();
+  return true;
+}
+
+// --- receiving ------------------------------------------------------------
+
+void DecodeTransfer::OnRenew() {
+  if (state_ < DecodeState::kCommitted) RefreshLease();
+}
+
+void DecodeTransfer::OnArrival(const PageArrival& arrival) {
+  if (!arrival.status.ok()) {
+    // The sender learns of it from its own completion and sends again.
+    context_->probe->PageRefused(arrival.status.message());
+    return;
+  }
+  if (state_ == DecodeState::kCommitted) {
+    // A repeated write may land until the fence; it must not change a page.
+    if (arrived_[arrival.block] != arrival.checksum) {
+      Fail(MakeError(ErrorReason::kTransferFailed,
+                     "a page changed after it was committed"));
+    }
+    return;
+  }
+  if (state_ == DecodeState::kMapped) Move(state_, DecodeState::kReceiving);
+  if (state_ != DecodeState::kReceiving) return;
+  RefreshLease();
+  arrived_[arrival.block] = arrival.checksum;
+  summary_.bytes_moved += arrival.bytes;
+  MaybeCommit();
+}
+
+void DecodeTransfer::OnChunkDone(ChunkDone message) {
+  if (state_ == DecodeState::kMapped) Move(state_, DecodeState::kReceiving);
+  if (state_ != DecodeState::kReceiving) return;
+  RefreshLease();
+  ++chunks_;
+  if (shared_) {
+    TakeShared(message);
+  } else {
+    waiting_chunks_.push_back(std::move(message));
+  }
+  MaybeCommit();
+}
+
+void DecodeTransfer::TakeShared(const ChunkDone& message) {
+  for (size_t i = 0; i < message.shared.size(); ++i) {
+    size_t at = message.first_prompt_block + i;
+    BlockHold hold = context_->pool->TryHold(message.shared[i]);
+    if (at != blocks_.size() || at >= verified_.size() || !hold) {
+      Fail(MakeError(ErrorReason::kTransferFailed,
+                     absl::StrCat("shared block ", at,
+                                  " is out of order or gone")));
+      return;
+    }
+    blocks_.push_back(std::move(hold));
+    verified_[at] = true;
+    ++summary_.blocks_shared;
+  }
+}
+
+bool DecodeTransfer::CheckChunk(const ChunkDone& message) {
+  for (size_t i = 0; i < message.checksums.size(); ++i) {
+    int64_t at = int64_t{message.first_prompt_block} + static_cast<int64_t>(i);
+    if (at < have_blocks_ || at >= static_cast<int64_t>(blocks_.size())) {
+      Fail(MakeError(ErrorReason::kTransferFailed,
+                     absl::StrCat("chunk names prompt block ", at,
+                                  ", which was not granted")));
+      return true;
+    }
+    auto page = arrived_.find(blocks_[at].ref());
+    if (page == arrived_.end()) return false;
+    if (page->second != message.checksums[i]) {
+      context_->probe->ChunkNacked("checksum");
+      Send(ChunkNack{id_, message.chunk,
+                     absl::StrCat("checksum of prompt block ", at)});
+      --chunks_;
+      return true;
+    }
+    if (!verified_[at]) ++summary_.blocks_moved;
+    verified_[at] = true;
+  }
+  return true;
+}
+
+void DecodeTransfer::MaybeCommit() {
+  std::vector<ChunkDone> chunks = std::exchange(waiting_chunks_, {});
+  for (ChunkDone& chunk : chunks) {
+    if (state_ != DecodeState::kReceiving) return;
+    if (!CheckChunk(chunk)) waiting_chunks_.push_back(std::move(chunk));
+  }
+  if (!commit_.has_value() || !waiting_chunks_.empty() ||
+      (state_ != DecodeState::kReceiving && state_ != DecodeState::kMapped)) {
+    return;
+  }
+  if (absl::Status status = Verify(commit_->manifest); !status.ok()) {
+    Fail(status);
+    return;
+  }
+  Move(state_, DecodeState::kCommitted);
+  context_->timers->Cancel(std::exchange(lease_timer_, 0));
+  context_->timers->Cancel(std::exchange(renew_timer_, 0));
+  Send(CommitAck{id_});
+}
+
+void DecodeTransfer::OnCommit(Commit message) {
+  if (commit_.has_value() && state_ >= DecodeState::kCommitted) {
+    // Repeated: the acknowledgement may have been lost.
+    if (state_ == DecodeState::kActive) Send(CommitAck{id_});
+    return;
+  }
+  if (state_ != DecodeState::kMapped && state_ != DecodeState::kReceiving) {
+    return;
+  }
+  RefreshLease();
+  commit_ = std::move(message);
+  MaybeCommit();
+}
+
+absl::Status DecodeTransfer::Verify(const KvManifest& manifest) {
+  auto mismatch = [&](absl::string_view what) {
+    return MakeError(ErrorReason::kTransferFailed,
+                     absl::StrCat("manifest of ", peer_.name,
+                                  " does not match: ", what));
+  };
+  if (manifest.layout != context_->layout.id() ||
+      manifest.content != context_->content) {
+    return mismatch("layout or model");
+  }
+  if (manifest.prompt_tokens !=
+          static_cast<int>(leg_.request.prompt.size()) ||
+      manifest.block_hashes !=
+          context_->hasher->Chain(root_, leg_.request.prompt)) {
+    return mismatch("token hash chain");
+  }
+  if (manifest.chunks != chunks_) return mismatch("chunk count");
+  if (static_cast<int>(blocks_.size()) != prompt_blocks() ||
+      std::find(verified_.begin(), verified_.end(), false) !=
+          verified_.end()) {
+    return mismatch("a block is missing");
+  }
+  if (!shared_ &&
+      manifest.moved.size() != blocks_.size() - have_blocks_) {
+    return mismatch("moved block count");
+  }
+  for (const KvManifest::MovedBlock& moved : manifest.moved) {
+    if (moved.prompt_block < have_blocks_ ||
+        moved.prompt_block >= static_cast<int>(blocks_.size())) {
+      return mismatch("moved block out of range");
+    }
+    auto page = arrived_.find(blocks_[moved.prompt_block].ref());
+    if (page == arrived_.end() || page->second != moved.checksum) {
+      return mismatch(absl::StrCat("checksum of block ", moved.prompt_block));
+    }
+  }
+  auto sequence =
+      ParseState(manifest.state, leg_.request, root_, context_->tokenizer,
+                 context_->context_length);
+  if (!sequence.ok()) return mismatch(sequence.status().message());
+  sequence_ = *std::move(sequence);
+  return absl::OkStatus();
+}
+
+void DecodeTransfer::Activate() {
+  Move(state_, DecodeState::kActive);
+  pins_.clear();
+  context_->probe->TransferEnded(
+      HandoffProbe::Direction::kIn, summary_.transport, "ok",
+      summary_.bytes_moved, context_->clock->Now() - credited_at_);
+  const KvManifest& manifest = commit_->manifest;
+  output_->timings() = manifest.timings;
+  output_->set_cached_tokens(manifest.cached_tokens);
+  sequence_->blocks = std::move(blocks_);
+  sequence_->computed = sequence_->prompt_tokens();
+  sequence_->cached_tokens = manifest.cached_tokens;
+  sequence_->looked_up = true;
+  auto added = context_->engine->Add(std::move(sequence_), this);
+  if (!added.ok()) {
+    Fail(added.status());
+    return;
+  }
+  active_ = *added;
+}
+
+// --- generating -----------------------------------------------------------
+
+void DecodeTransfer::OnScheduled() {}
+
+void DecodeTransfer::OnToken(const TokenDelivery& delivery) {
+  const Sequence& sequence = *context_->engine->Find(active_);
+  summary_.decode_prompt_tokens = sequence.prompt_computed_here;
+  output_->Deliver(delivery, sequence, summary_);
+  if (delivery.finish == FinishReason::kNone) return;
+  output_->Finish(absl::OkStatus());
+  Release();
+}
+
+void DecodeTransfer::OnFailed(const absl::Status& status) {
+  Fail(MakeError(ErrorReason::kInternal, status.message()));
+}
+
+// --- ending ---------------------------------------------------------------
+
+void DecodeTransfer::OnAbort(const Abort& message) {
+  if (state_ >= DecodeState::kCommitted) return;
+  offer_.reset();  // the peer knows: nothing more to tell it
+  // OK: the first token ended the request, nothing is left to decode.
+  Fail(message.code == absl::StatusCode::kOk
+           ? absl::OkStatus()
+           : MakeError(ErrorReason::kTransferFailed,
+                       absl::StrCat("prefill worker ", peer_.name,
+                                    " gave up: ", message.reason)));
+}
+
+void DecodeTransfer::OnFenceAck() {
+  fence_acked_ = true;
+  Poll();
+}
+
+void DecodeTransfer::OnPeerLost(const absl::Status& why) {
+  if (state_ >= DecodeState::kCommitted) return;
+  offer_.reset();
+  Fail(MakeError(ErrorReason::kWorkerLost,
+                 absl::StrCat("prefill worker ", peer_.name, " was lost: ",
+                              why.message())));
+}
+
+void DecodeTransfer::Fail(const absl::Status& status) {
+  if (output_ != nullptr) output_->Finish(status);
+  switch (state_) {
+    case DecodeState::kOffered:
+      if (offer_.has_value()) RejectOffer(status);
+      Release();
+      return;
+    case DecodeState::kCredited:
+      Release();
+      return;
+    case DecodeState::kMapped:
+    case DecodeState::kReceiving:
+    case DecodeState::kCommitted:
+      if (offer_.has_value() && state_ != DecodeState::kCommitted) {
+        Send(Abort{id_, status.code(), std::string(status.message())});
+      }
+      context_->probe->TransferEnded(
+          HandoffProbe::Direction::kIn, summary_.transport,
+          OutcomeName(status), summary_.bytes_moved,
+          context_->clock->Now() - credited_at_);
+      BeginRevoke();
+      return;
+    case DecodeState::kActive:
+      Release();
+      return;
+    case DecodeState::kRevoking:
+    case DecodeState::kQuarantined:
+    case DecodeState::kFenced:
+    case DecodeState::kReleased:
+      return;
+  }
+}
+
+void DecodeTransfer::RejectOffer(const absl::Status& status) {
+  ErrorInfo info = ErrorInfoOf(status);
+  Send(Reject{id_, status.code(), std::string(status.message()),
+              info.retry_after});
+}
+
+void DecodeTransfer::BeginRevoke() {
+  CancelTimers();
+  sequence_.reset();
+  Move(state_, DecodeState::kRevoking);
+  TryFence();
+}
+
+void DecodeTransfer::TryFence() {
+  bool fenced = transport_ == nullptr || transport_->Revoke(id_) ||
+                (fence_acked_ && !transport_->caps().receiver_validates);
+  if (!fenced) {
+    if (state_ != DecodeState::kRevoking) return;
+    Move(state_, DecodeState::kQuarantined);
+    for (const TransferPin& pin : pins_) context_->pool->Quarantine(pin.ref());
+    return;
+  }
+  if (state_ == DecodeState::kQuarantined) {
+    for (const TransferPin& pin : pins_) context_->pool->Reclaim(pin.ref());
+  } else {
+    Move(state_, DecodeState::kFenced);
+  }
+  Release();
+}
+
+bool DecodeTransfer::Poll() {
+  DecodeState before = state_;
+  bool fenced_before = fenced_;
+  if (state_ == DecodeState::kRevoking || state_ == DecodeState::kQuarantined) {
+    TryFence();
+  } else if (state_ == DecodeState::kCommitted) {
+    // Two rounds: arrivals that landed before the fence are looked at between.
+    if (fenced_) {
+      Activate();
+    } else {
+      fenced_ = transport_ == nullptr || transport_->Revoke(id_);
+    }
+  }
+  return state_ != before || fenced_ != fenced_before;
+}
+
+void DecodeTransfer::Release() {
+  CancelTimers();
+  if (active_) context_->engine->Remove(std::exchange(active_, SequenceId()));
+  pins_.clear();
+  blocks_.clear();
+  sequence_.reset();
+  Move(state_, DecodeState::kReleased);
+}
+
+}  // namespace penstock

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/engine/handoff_state.h"
+#include "common/engine/leg_output.h"
+#include "common/engine/worker_context.h"
+#include "common/peer/handoff_message.h"
+
+namespace penstock {
+
+// One handed-off request at its decode worker, from Offer or leg (whichever
+// comes first) to the last token. Holds the request's blocks, cached and
+// arriving, and lets none go before the transport's fence. Owned by DecodeRole,
+// which removes it when released(). Single-threaded.
+class DecodeTransfer : public SequenceListener {
+ public:
+  DecodeTransfer(const WorkerContext* context, TransferId id);
+  ~DecodeTransfer() override;
+
+  // The two halves that have to meet.
+  void OnLeg(LegRequest leg, LegSink* sink);
+  void OnOffer(const WorkerKey& peer, Offer offer);
+
+  // Waits for blocks: to be called in order of arrival whenever some may have
+  // become free. True when it needs no further call.
+  bool TryCredit();
+
+  void OnChunkDone(ChunkDone message);
+  void OnCommit(Commit message);
+  void OnRenew();
+  void OnAbort(const Abort& message);
+  void OnFenceAck();
+  void OnArrival(const PageArrival& arrival);
+  void OnPeerLost(const absl::Status& why);
+
+  // Ends the leg with `status`, tells the peer, and lets go of everything that
+  // a fence allows; the rest follows in Poll.
+  void Fail(const absl::Status& status);
+
+  // Moves an outstanding fence on; to be called after arrivals were drained.
+  // True when it changed something.
+  bool Poll();
+
+  bool released() const { return state_ == DecodeState::kReleased; }
+  DecodeState state() const { return state_; }
+  bool has_offer() const { return offer_.has_value(); }
+  bool has_leg() const { return output_ != nullptr; }
+  bool met() const { return has_leg() && has_offer(); }
+  const WorkerKey& peer() const { return peer_; }
+
+ private:
+  void OnScheduled() override;
+  void OnToken(const TokenDelivery& delivery) override;
+  void OnFailed(const absl::Status& status) override;
+
+  int prompt_blocks() const;
+  absl::Status CheckOffer() const;
+  void RejectOffer(const absl::Status& status);
+  bool Map();
+  KvTransport* ChooseTransport() const;
+  void TakeShared(const ChunkDone& message);
+  // False: a page has not arrived yet.
+  bool CheckChunk(const ChunkDone& message);
+  void MaybeCommit();
+  absl::Status Verify(const KvManifest& manifest);
+  void Activate();
+  void BeginRevoke();
+  void TryFence();
+  void Release();
+  void ArmMeetTimer();
+  void ArmDeadline();
+  void RefreshLease();
+  void ArmRenewal();
+  void CancelTimers();
+  void Send(HandoffMessage message);
+
+  const WorkerContext* context_;
+  TransferId id_;
+  DecodeState state_ = DecodeState::kOffered;
+  LegRequest leg_;
+  std::unique_ptr<LegOutput> output_;
+  WorkerKey peer_;
+  std::optional<Offer> offer_;
+  BlockHash root_;
+
+  bool shared_ = false;               // both roles in one worker: by reference
+  KvTransport* transport_ = nullptr;  // null until mapped, or when shared
+  std::vector<BlockHold> blocks_;     // by prompt block; cached ones first
+  int have_blocks_ = 0;               // leading ones that were cached here
+  std::vector<TransferPin> pins_;     // of the granted ones
+  std::map<BlockRef, uint64_t> arrived_;  // checksum of what lies in the page
+  std::vector<ChunkDone> waiting_chunks_;
+  std::vector<bool> verified_;  // by prompt block
+  int chunks_ = 0;
+  std::optional<Commit> commit_;
+  std::unique_ptr<Sequence> sequence_;  // from Verify until Activate
+  TransferSummary summary_;
+  Instant credited_at_;
+
+  SequenceId active_;
+  bool fence_acked_ = false;
+  bool fenced_ = false;  // after commit: no write can land any more
+  TimerId meet_timer_ = 0;
+  TimerId deadline_timer_ = 0;
+  TimerId lease_timer_ = 0;
+  TimerId renew_timer_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,381 @@
+#include "prefill_worker/core/prefill_transfer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/engine/sequence_state.h"
+#include "common/peer/error_reason.h"
+
+namespace penstock {
+
+PrefillTransfer::PrefillTransfer(const WorkerContext* context, LegRequest leg,
+                                 LegSink* sink)
+    : context_(context),
+      leg_(std::move(leg)),
+      output_(leg_, LegKind::kPrefill, sink, context->clock, context->probe),
+      id_(leg_.transfer()),
+      root_(context->hasher->Root({context->content, "", leg_.request.tenant,
+                                   leg_.request.cache_salt})) {
+  if (leg_.request.timeout != absl::InfiniteDuration()) {
+    deadline_timer_ = context_->timers->Schedule(
+        context_->clock->Now() + leg_.request.timeout, [this] {
+          Fail(MakeError(ErrorReason::kDeadline,
+                         "the request's deadline passed"));
+        });
+  }
+  RefreshLease();
+}
+
+PrefillTransfer::~PrefillTransfer() { CancelTimers(); }
+
+absl::Status PrefillTransfer::Check() const {
+  return context_->engine->CheckFits(
+      static_cast<int>(leg_.request.prompt.size()));
+}
+
+int PrefillTransfer::prompt_blocks() const {
+  return (static_cast<int>(leg_.request.prompt.size()) + kBlockTokens - 1) /
+         kBlockTokens;
+}
+
+void PrefillTransfer::Send(HandoffMessage message) {
+  if (!peer_gone_) context_->peers->Send(peer_, std::move(message));
+}
+
+void PrefillTransfer::RefreshLease() {
+  context_->timers->Cancel(lease_timer_);
+  lease_timer_ = context_->timers->Schedule(
+      context_->clock->Now() + context_->options.lease, [this] {
+        Fail(MakeError(ErrorReason::kTransferFailed,
+                       absl::StrCat("decode worker ", leg_.partner.worker,
+                                    " let its lease expire")));
+      });
+}
+
+void PrefillTransfer::ArmRenewal() {
+  renew_timer_ = context_->timers->Schedule(
+      context_->clock->Now() + context_->options.renew_every, [this] {
+        Send(Renew{id_, context_->options.lease});
+        ArmRenewal();
+      });
+}
+
+void PrefillTransfer::CancelTimers() {
+  for (TimerId* timer : {&deadline_timer_, &lease_timer_, &renew_timer_}) {
+    context_->timers->Cancel(*timer);
+    *timer = 0;
+  }
+}
+
+// --- agreeing -------------------------------------------------------------
+
+void PrefillTransfer::OnPeerReady(const WorkerKey& peer) {
+  if (offered_ || state_ != PrefillState::kQueued) return;
+  offered_ = true;
+  peer_ = peer;
+  RefreshLease();
+  ArmRenewal();
+  Offer offer;
+  offer.transfer = id_;
+  offer.layout = context_->layout.id();
+  offer.content = context_->content;
+  offer.numerics = context_->numerics;
+  offer.prompt_tokens = static_cast<int>(leg_.request.prompt.size());
+  offer.block_hashes = context_->hasher->Chain(root_, leg_.request.prompt);
+  const auto& allowed = context_->options.allowed_transports;
+  for (KvTransport* transport : context_->transports) {
+    TransportKind kind = transport->caps().kind;
+    if (allowed.empty() ||
+        std::find(allowed.begin(), allowed.end(), kind) != allowed.end()) {
+      offer.transports.push_back(kind);
+    }
+  }
+  Send(std::move(offer));
+}
+
+void PrefillTransfer::OnCredit(const Credit& message) {
+  if (state_ != PrefillState::kQueued) return;
+  RefreshLease();
+  if (message.have_blocks < 0 || message.have_blocks > prompt_blocks()) {
+    Fail(MakeError(ErrorReason::kTransferFailed,
+                   "the credit names more blocks than the prompt has"));
+    return;
+  }
+  have_blocks_ = next_block_ = message.have_blocks;
+  shared_ = peer_ == context_->self;
+  if (!shared_) {
+    transport_ = context_->TransportOf(message.address.kind);
+    absl::Status connected =
+        transport_ == nullptr
+            ? absl::FailedPreconditionError("no such transport here")
+            : transport_->Connect(peer_, message.address);
+    if (!connected.ok()) {
+      Fail(MakeError(ErrorReason::kTransferFailed, connected.message()));
+      return;
+    }
+  }
+  auto added = context_->engine->Add(
+      std::make_unique<Sequence>(leg_.request, root_, context_->tokenizer,
+                                 context_->context_length),
+      this, /*hold_after_tokens=*/1);
+  if (!added.ok()) {
+    Fail(added.status());
+    return;
+  }
+  sequence_ = *added;
+  Move(state_, PrefillState::kComputing);
+  output_.Accept();
+}
+
+void PrefillTransfer::OnReject(const Reject& message) {
+  if (state_ != PrefillState::kQueued) return;
+  peer_gone_ = true;  // it keeps nothing of this transfer
+  ErrorReason reason = message.code == absl::StatusCode::kResourceExhausted
+                           ? ErrorReason::kQueueFull
+                           : ErrorReason::kTransferFailed;
+  Fail(MakeError(reason,
+                 absl::StrCat("decode worker ", peer_.name,
+                              " rejected the request: ", message.message),
+                 "", message.retry_after));
+}
+
+void PrefillTransfer::OnGrant(const Grant& message) {
+  RefreshLease();
+  for (size_t i = 0; i < message.blocks.size(); ++i) {
+    int64_t block = int64_t{message.first_prompt_block} +
+                    static_cast<int64_t>(i);
+    if (block < 0 || block >= prompt_blocks()) continue;
+    granted_[static_cast<int>(block)] = message.blocks[i];
+  }
+  SendReadyBlocks();
+}
+
+void PrefillTransfer::OnRenew() { RefreshLease(); }
+
+// --- computing and sending ------------------------------------------------
+
+void PrefillTransfer::OnScheduled() { output_.MarkScheduled(); }
+
+void PrefillTransfer::OnComputed(int computed) {
+  int prompt = static_cast<int>(leg_.request.prompt.size());
+  int ready =
+      computed >= prompt ? prompt_blocks() : computed / kBlockTokens;
+  ready_blocks_ = std::max(ready_blocks_, ready);
+  SendReadyBlocks();
+}
+
+void PrefillTransfer::SendReadyBlocks() {
+  if (state_ != PrefillState::kComputing && state_ != PrefillState::kSending) {
+    return;
+  }
+  // After a preemption the engine holds fewer blocks than were ready before;
+  // what it recomputes has the same bytes.
+  const Sequence* sequence = context_->engine->Find(sequence_);
+  if (sequence == nullptr) return;
+  int last = std::min(ready_blocks_, static_cast<int>(sequence->blocks.size()));
+  if (shared_) {
+    ShareBlocks(last);
+  } else {
+    PostBlocks(last);
+  }
+}
+
+void PrefillTransfer::ShareBlocks(int last) {
+  if (last <= next_block_) return;
+  const Sequence& sequence = *context_->engine->Find(sequence_);
+  ChunkDone done{id_, next_chunk_++, next_block_, {}, {}};
+  for (; next_block_ < last; ++next_block_) {
+    done.shared.push_back(sequence.blocks[next_block_].ref());
+  }
+  Send(std::move(done));
+}
+
+void PrefillTransfer::PostBlocks(int last) {
+  const Sequence& sequence = *context_->engine->Find(sequence_);
+  Chunk chunk;
+  chunk.first_block = next_block_;
+  while (next_block_ < last && granted_.contains(next_block_)) {
+    chunk.pins.push_back(
+        context_->pool->Pin(sequence.blocks[next_block_++].ref()));
+  }
+  if (chunk.pins.empty()) return;
+  chunk.number = next_chunk_++;
+  Post(std::move(chunk));
+}
+
+void PrefillTransfer::Post(Chunk chunk) {
+  ++chunk.attempts;
+  std::vector<PageWrite> writes;
+  for (size_t i = 0; i < chunk.pins.size(); ++i) {
+    writes.push_back({chunk.pins[i].ref().index,
+                      granted_.at(chunk.first_block + static_cast<int>(i)),
+                      {0, context_->layout.layers}});
+  }
+  PostId post = transport_->Post(
+      peer_, id_, std::move(writes),
+      context_->clock->Now() + context_->options.post_timeout);
+  posts_.emplace(post, std::move(chunk));
+  if (state_ == PrefillState::kComputing) Move(state_, PrefillState::kSending);
+}
+
+void PrefillTransfer::OnCompletion(const PostCompletion& completion) {
+  auto node = posts_.extract(completion.post);
+  if (node.empty()) return;
+  Chunk chunk = std::move(node.mapped());
+  if (state_ == PrefillState::kAborting) {
+    chunk.pins.clear();
+    MaybeQuiesce();
+    return;
+  }
+  if (!completion.status.ok()) {
+    context_->probe->ChunkNacked(completion.status.message());
+    if (chunk.attempts >= context_->options.max_chunk_attempts) {
+      Fail(MakeError(ErrorReason::kTransferFailed,
+                     absl::StrCat("pages did not reach ", peer_.name, ": ",
+                                  completion.status.message())));
+    } else {
+      Post(std::move(chunk));
+    }
+    return;
+  }
+  bytes_ += completion.bytes;
+  chunk.checksums = completion.checksums;
+  Send(ChunkDone{id_, chunk.number, chunk.first_block, chunk.checksums, {}});
+  // Pins stay until CommitAck: a Nack may ask for the pages again.
+  int number = chunk.number;
+  done_.emplace(number, std::move(chunk));
+  if (posts_.empty() && state_ == PrefillState::kSending) {
+    Move(state_, PrefillState::kComputing);
+  }
+  MaybeCommit();
+}
+
+void PrefillTransfer::OnNack(const ChunkNack& message) {
+  auto node = done_.extract(message.chunk);
+  if (node.empty()) return;
+  if (state_ == PrefillState::kSent) {
+    Fail(MakeError(ErrorReason::kTransferFailed,
+                   absl::StrCat("decode worker ", peer_.name,
+                                " refused a chunk after the commit: ",
+                                message.reason)));
+    return;
+  }
+  if (node.mapped().attempts >= context_->options.max_chunk_attempts) {
+    Fail(MakeError(ErrorReason::kTransferFailed,
+                   absl::StrCat("decode worker ", peer_.name,
+                                " refused a chunk too often: ",
+                                message.reason)));
+    return;
+  }
+  Post(std::move(node.mapped()));
+}
+
+void PrefillTransfer::OnToken(const TokenDelivery& delivery) {
+  first_token_made_ = true;
+  first_token_at_ = context_->clock->Now();
+  TransferSummary nothing_moved;
+  nothing_moved.transport = "none";
+  output_.Deliver(delivery, *context_->engine->Find(sequence_), nothing_moved);
+  if (delivery.finish != FinishReason::kNone) {
+    // Nothing is left to decode: OK tells the peer so.
+    Fail(absl::OkStatus());
+    return;
+  }
+  MaybeCommit();
+}
+
+void PrefillTransfer::OnFailed(const absl::Status& status) {
+  Fail(MakeError(ErrorReason::kInternal, status.message()));
+}
+
+// --- committing -----------------------------------------------------------
+
+KvManifest PrefillTransfer::MakeManifest() {
+  const Sequence& sequence = *context_->engine->Find(sequence_);
+  KvManifest manifest;
+  manifest.layout = context_->layout.id();
+  manifest.content = context_->content;
+  manifest.numerics = context_->numerics;
+  manifest.prompt_tokens = sequence.prompt_tokens();
+  manifest.block_hashes = context_->hasher->Chain(root_, leg_.request.prompt);
+  for (const auto& [number, chunk] : done_) {
+    for (size_t i = 0; i < chunk.checksums.size(); ++i) {
+      manifest.moved.push_back(
+          {chunk.first_block + static_cast<int>(i), chunk.checksums[i]});
+    }
+  }
+  manifest.bytes_moved = bytes_;
+  manifest.chunks = next_chunk_;
+  manifest.state = SerializeState(sequence);
+  manifest.timings = output_.timings();
+  manifest.timings.transfer = context_->clock->Now() - first_token_at_;
+  manifest.cached_tokens = sequence.cached_tokens;
+  return manifest;
+}
+
+void PrefillTransfer::MaybeCommit() {
+  if (!first_token_made_ || state_ != PrefillState::kComputing ||
+      next_block_ < prompt_blocks()) {
+    return;
+  }
+  Send(Commit{id_, MakeManifest()});
+  Move(state_, PrefillState::kSent);
+}
+
+void PrefillTransfer::OnCommitAck() {
+  if (state_ != PrefillState::kSent) return;
+  Move(state_, PrefillState::kAcked);
+  context_->probe->TransferEnded(
+      HandoffProbe::Direction::kOut,
+      shared_ ? TransportName(TransportKind::kInproc)
+              : TransportName(transport_->caps().kind),
+      "ok", bytes_, context_->clock->Now() - first_token_at_);
+  output_.Finish(absl::OkStatus());
+  Release();
+}
+
+// --- ending ---------------------------------------------------------------
+
+void PrefillTransfer::OnAbort(const Abort& message) {
+  Fail(MakeError(ErrorReason::kTransferFailed,
+                 absl::StrCat("decode worker ", peer_.name,
+                              " gave up: ", message.reason)));
+}
+
+void PrefillTransfer::OnPeerLost(const absl::Status& why) {
+  peer_gone_ = true;
+  Fail(MakeError(ErrorReason::kWorkerLost,
+                 absl::StrCat("decode worker ", leg_.partner.worker,
+                              " was lost: ", why.message())));
+}
+
+void PrefillTransfer::Fail(const absl::Status& status) {
+  output_.Finish(status);
+  if (state_ >= PrefillState::kAcked) return;
+  Move(state_, PrefillState::kAborting);
+  CancelTimers();
+  if (offered_) {
+    Send(Abort{id_, status.code(), std::string(status.message())});
+  }
+  if (sequence_) context_->engine->Remove(std::exchange(sequence_, {}));
+  for (const auto& [post, chunk] : posts_) transport_->Cancel(post);
+  MaybeQuiesce();
+}
+
+void PrefillTransfer::MaybeQuiesce() {
+  if (!posts_.empty()) return;
+  Move(state_, PrefillState::kLocallyQuiesced);
+  if (offered_) Send(FenceAck{id_});
+  Release();
+}
+
+void PrefillTransfer::Release() {
+  CancelTimers();
+  if (sequence_) context_->engine->Remove(std::exchange(sequence_, {}));
+  done_.clear();
+  Move(state_, PrefillState::kReleased);
+}
+
+}  // namespace penstock

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/engine/handoff_state.h"
+#include "common/engine/leg_output.h"
+#include "common/engine/worker_context.h"
+#include "common/peer/handoff_message.h"
+
+namespace penstock {
+
+// One request at its prefill worker, from the leg to CommitAck: offers, waits
+// for credit, computes, pushes pages as they are complete, emits token 0 and
+// commits. Source pages stay pinned until their posts have completed. Owned by
+// PrefillRole, which removes it when released(). Single-threaded.
+class PrefillTransfer : public SequenceListener {
+ public:
+  PrefillTransfer(const WorkerContext* context, LegRequest leg, LegSink* sink);
+  ~PrefillTransfer() override;
+
+  // Refuses what can never fit.
+  absl::Status Check() const;
+
+  void OnPeerReady(const WorkerKey& peer);
+  void OnCredit(const Credit& message);
+  void OnReject(const Reject& message);
+  void OnGrant(const Grant& message);
+  void OnNack(const ChunkNack& message);
+  void OnCommitAck();
+  void OnRenew();
+  void OnAbort(const Abort& message);
+  void OnCompletion(const PostCompletion& completion);
+  void OnPeerLost(const absl::Status& why);
+
+  // Ends the leg with `status`, tells the peer, and releases once every post
+  // has completed.
+  void Fail(const absl::Status& status);
+
+  bool released() const { return state_ == PrefillState::kReleased; }
+  PrefillState state() const { return state_; }
+  const PeerAddress& partner() const { return leg_.partner; }
+  const WorkerKey& peer() const { return peer_; }
+  bool offered() const { return offered_; }
+
+ private:
+  // Pages of consecutive prompt blocks under way in one post.
+  struct Chunk {
+    int number = 0;
+    int first_block = 0;
+    int attempts = 0;
+    std::vector<TransferPin> pins;
+    std::vector<uint64_t> checksums;  // once complete
+  };
+
+  void OnScheduled() override;
+  void OnComputed(int computed) override;
+  void OnToken(const TokenDelivery& delivery) override;
+  void OnFailed(const absl::Status& status) override;
+
+  int prompt_blocks() const;
+  void SendReadyBlocks();
+  void ShareBlocks(int last);
+  void PostBlocks(int last);
+  void Post(Chunk chunk);
+  void MaybeCommit();
+  KvManifest MakeManifest();
+  void MaybeQuiesce();
+  void Release();
+  void RefreshLease();
+  void ArmRenewal();
+  void CancelTimers();
+  void Send(HandoffMessage message);
+
+  const WorkerContext* context_;
+  LegRequest leg_;
+  LegOutput output_;
+  TransferId id_;
+  BlockHash root_;
+  PrefillState state_ = PrefillState::kQueued;
+  WorkerKey peer_;
+  bool offered_ = false;
+  bool peer_gone_ = false;  // nothing is to be sent to it
+
+  bool shared_ = false;
+  KvTransport* transport_ = nullptr;
+  int have_blocks_ = 0;  // leading blocks that decode has already
+  std::map<int, BlockRef> granted_;  // by prompt block
+  int ready_blocks_ = 0;  // leading blocks whose KV is complete here
+  int next_block_ = 0;    // first block not posted yet
+  int next_chunk_ = 0;
+  std::map<PostId, Chunk> posts_;   // in flight
+  std::map<int, Chunk> done_;       // by number; kept for a Nack
+  uint64_t bytes_ = 0;
+  bool first_token_made_ = false;
+  Instant first_token_at_;
+  SequenceId sequence_;
+  TimerId deadline_timer_ = 0;
+  TimerId lease_timer_ = 0;
+  TimerId renew_timer_ = 0;
+};
+
+}  // namespace penstock
