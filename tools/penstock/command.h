@@ -18,5 +18,6 @@ void AddDoctorCommand(CLI::App& app, Action& action);
 void AddGenerateCommand(CLI::App& app, Action& action);
 void AddModelsCommand(CLI::App& app, Action& action);
 void AddTokenizeCommand(CLI::App& app, Action& action);
+void AddUpCommand(CLI::App& app, Action& action);
 
 }  // namespace penstock

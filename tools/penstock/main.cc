@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   penstock::AddGenerateCommand(app, action);
   penstock::AddModelsCommand(app, action);
   penstock::AddTokenizeCommand(app, action);
+  penstock::AddUpCommand(app, action);
 
   try {
     app.parse(argc, argv);

@@ -1,0 +1,48 @@
+#include <memory>
+#include <string>
+
+#include "tools/penstock/command.h"
+#include "tools/penstock/local_cluster.h"
+
+namespace penstock {
+
+void AddUpCommand(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("up", "A cluster in this terminal, until Ctrl-C.");
+  auto options = std::make_shared<LocalCluster::Options>();
+  command->add_option("model", options->model, "GGUF file")->required();
+  command->add_option("--model-name", options->model_name,
+                      "served name; default: the file's");
+  const auto workers = CLI::Range(1, LocalCluster::kMaxWorkers);
+  command->add_option("--prefill", options->prefill, "prefill workers")
+      ->check(workers);
+  command->add_option("--decode", options->decode, "decode workers")
+      ->check(workers);
+  command->add_flag("--one-process", options->one_process,
+                    "everything in this process");
+  command
+      ->add_option("--transport", options->transport,
+                   "how KV moves between workers")
+      ->check(CLI::IsMember({"auto", "inproc", "shm", "tcp"}));
+  command->add_option("--grpc", options->grpc,
+                      "where clients call; port 0: any free one");
+  command->add_option("--http", options->http,
+                      "the router's metrics; port 0: any free one");
+  command->add_option("--threads", options->threads,
+                      "compute threads of the host; 0: its cores");
+  command->add_option("--kv-memory", options->kv_memory,
+                      "KV memory of each worker, such as 512MiB");
+  command->add_option("--backend", options->backend,
+                      "auto, or what `penstock-decode --help` lists");
+  command->add_option("--start-timeout", options->start_timeout_seconds,
+                      "seconds until everything must be ready");
+  command->add_option("--drain-timeout", options->drain_timeout_seconds,
+                      "seconds for running requests to end after Ctrl-C");
+  command->add_flag("--json", options->json,
+                    "one JSON document when everything is ready");
+  command->callback([options, &action] {
+    action = [options] { return LocalCluster(*options).Run(); };
+  });
+}
+
+}  // namespace penstock
