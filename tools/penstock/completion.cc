@@ -1,6 +1,7 @@
 #include "tools/penstock/completion.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace penstock {
 namespace {
@@ -108,6 +109,27 @@ int Completion::tokens() const {
   size_t count = 0;
   for (const Choice& choice : choices_) count += choice.tokens.size();
   return static_cast<int>(count);
+}
+
+std::string Completion::Describe() const {
+  std::string line = absl::StrFormat(
+      "%d prompt tokens (%d cached), %d written; ", usage_.prompt_tokens(),
+      usage_.cached_tokens(), usage_.completion_tokens());
+  if (placement_.prefill().empty()) {
+    absl::StrAppend(&line, placement_.decode(), " alone");
+  } else {
+    absl::StrAppendFormat(&line, "%s -> %s by %s, %d KV bytes moved",
+                          placement_.prefill(), placement_.decode(),
+                          transfer_.transport(), transfer_.bytes_moved());
+  }
+  absl::StrAppendFormat(&line, "; first token after %.0f ms",
+                        Milliseconds(timings_.first_token_us()));
+  if (timings_.decode_us() > 0 && usage_.completion_tokens() > 1) {
+    absl::StrAppendFormat(
+        &line, ", then %.0f tokens/s",
+        (usage_.completion_tokens() - 1) * 1e6 / timings_.decode_us());
+  }
+  return line;
 }
 
 Json Completion::ToJson() const {

@@ -26,6 +26,9 @@ class Completion {
     return choices_.at(sample).text;
   }
 
+  // One line for people: how many tokens, where they were made, how fast.
+  std::string Describe() const;
+
   // The document of `penstock generate --json`.
   nlohmann::json ToJson() const;
 

@@ -59,6 +59,21 @@ TEST(CompletionTest, AddsUpFrames) {
     "request_id": "r-1"})"));
 }
 
+TEST(CompletionTest, DescribesWhereAndHowFast) {
+  Completion completion;
+  v1::GenerateResponse first = Frame(0, {"a", "b", "c"});
+  first.mutable_placement()->set_prefill("p");
+  first.mutable_placement()->set_decode("d");
+  ASSERT_TRUE(completion.Add(first).ok());
+  v1::GenerateResponse last = LastFrame(3);
+  last.mutable_frame()->mutable_timings()->set_first_token_us(12'000);
+  last.mutable_frame()->mutable_timings()->set_decode_us(30'000);
+  ASSERT_TRUE(completion.Add(last).ok());
+  EXPECT_EQ(completion.Describe(),
+            "7 prompt tokens (0 cached), 4 written; p -> d by shm, 4096 KV "
+            "bytes moved; first token after 12 ms, then 100 tokens/s");
+}
+
 TEST(CompletionTest, KeepsLogprobs) {
   v1::GenerateResponse response = Frame(0, {"a"});
   v1::TokenLogprobs& logprobs =

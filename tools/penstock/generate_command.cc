@@ -37,6 +37,7 @@ struct Options {
   std::vector<std::string> stops;
   bool ignore_eos = false;
   std::optional<double> timeout_seconds;
+  bool stats = false;
   bool json = false;
   bool stream_json = false;
 };
@@ -131,6 +132,7 @@ absl::Status Generate(const Options& options) {
   RETURN_IF_ERROR(broken);
   RETURN_IF_ERROR(DescribeFailure(status));
   RETURN_IF_ERROR(completion.CheckFinished());
+  if (options.stats) std::cerr << completion.Describe() << "\n";
   if (options.json) std::cout << JsonLine(completion.ToJson()) << "\n";
   return absl::OkStatus();
 }
@@ -166,6 +168,8 @@ void AddGenerateCommand(CLI::App& app, Action& action) {
   command->add_flag("--ignore-eos", options->ignore_eos,
                     "go on after the model's own end");
   command->add_option("--timeout", options->timeout_seconds, "seconds");
+  command->add_flag("--stats", options->stats,
+                    "a line on stderr: where and how fast");
   CLI::Option* json =
       command->add_flag("--json", options->json, "one document at the end");
   command

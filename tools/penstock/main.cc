@@ -18,6 +18,9 @@ int main(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
 
   penstock::Action action;
+  CLI::App* bench = app.add_subcommand("bench", "Measurements.");
+  bench->require_subcommand(1);
+  penstock::AddBenchServeCommand(*bench, action);
   penstock::AddChatCommand(app, action);
   penstock::AddDetokenizeCommand(app, action);
   penstock::AddDoctorCommand(app, action);

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <istream>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/id.h"
+#include "common/env/random.h"
+
+namespace penstock {
+
+// One request of a load: when it is due, what it sends and how much it wants.
+struct PlannedRequest {
+  double due_ms = 0;  // from the start
+  std::vector<TokenId> prompt;
+  int output_tokens = 0;
+};
+
+// What a served model allows; longer requests of a trace are cut to it.
+struct LoadLimits {
+  int vocab_size = 0;
+  int max_prompt_tokens = 0;
+  int context_length = 0;
+};
+
+struct UniformLoad {
+  int requests = 0;
+  double rate = 0;  // a second, with exponential gaps; 0: all due at once
+  int input_tokens = 0;
+  int output_tokens = 0;
+};
+
+// Prompts of random tokens, each different from its first block on.
+std::vector<PlannedRequest> PlanUniform(const UniformLoad& load,
+                                        const LoadLimits& limits,
+                                        Random& random);
+
+// Lines of {"timestamp": ms, "input_length", "output_length", "hash_ids"}, at
+// most `max_requests` of them, played `speed` times as fast. Equal hash ids are
+// equal runs of 512 tokens, so that shared prefixes stay shared.
+// INVALID_ARGUMENT names the line.
+absl::StatusOr<std::vector<PlannedRequest>> PlanTrace(std::istream& trace,
+                                                      int max_requests,
+                                                      double speed,
+                                                      const LoadLimits& limits);
+
+}  // namespace penstock
