@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/cost/cost_model.h"
 #include "router/core/routing_policy.h"
 
@@ -12,6 +14,10 @@ namespace penstock {
 // work ahead included, is least. Decode is chosen first. A cached prefix counts
 // as the time it saves, so a busy owner loses to an idle stranger exactly when
 // waiting costs more than computing. Ties are broken at random.
+//
+// Only ready workers with room are considered, suspect ones only when there is
+// no other. A pair needs equal layout, content and numerics, and a transport
+// that both have.
 class LeastTimePolicy : public RoutingPolicy {
  public:
   struct Options {
@@ -37,16 +43,32 @@ class LeastTimePolicy : public RoutingPolicy {
   struct Candidate {
     const WorkerView* worker = nullptr;
     int cached_tokens = 0;
-    absl::Duration work_ahead;
+    int uncached_tokens = 0;  // at least 1: the last token is always computed
+    absl::Duration time;      // until the worker's part would be done
+  };
+  // The workers of one role, and why some are not candidates.
+  struct Pool {
+    std::vector<Candidate> open;
+    int ready = 0;
+    int large_enough = 0;  // of the ready ones
   };
 
-  absl::StatusOr<std::vector<Candidate>> Candidates(
-      const RequestFacts& request, const ClusterView& view,
-      absl::Span<const int> cached_blocks, bool decode) const;
+  Pool DecodePool(const RequestFacts& request, const ClusterView& view,
+                  absl::Span<const int> cached_blocks) const;
+  // Least time first.
+  Pool PrefillPool(const RequestFacts& request, const ClusterView& view,
+                   absl::Span<const int> cached_blocks) const;
+  Pool PoolOf(bool WorkerRoles::*role, int tokens, const RequestFacts& request,
+              const ClusterView& view,
+              absl::Span<const int> cached_blocks) const;
+
+  int Steps(const RequestFacts& request) const;
   absl::Duration WorkAhead(const WorkerView& worker) const;
-  bool IsFull(const WorkerView& worker) const;
   absl::Duration DecodeTime(const RequestFacts& request,
-                            const Candidate& candidate) const;
+                            const WorkerView& worker) const;
+  // Getting the prompt's KV to `decode`: by `prefill`, or by itself if null.
+  absl::Duration PromptTime(const Candidate& decode,
+                            const Candidate* prefill) const;
 
   Options options_;
   CostModel cost_;

@@ -1,0 +1,209 @@
+#include "router/core/least_time_policy.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/model/kv_layout.h"
+#include "common/peer/error_reason.h"
+
+namespace penstock {
+namespace {
+
+int BlocksFor(int64_t tokens) {
+  return static_cast<int>((tokens + kBlockTokens - 1) / kBlockTokens);
+}
+
+bool CanHandOff(const WorkerInfo& prefill, const WorkerInfo& decode) {
+  return prefill.layout == decode.layout && prefill.content == decode.content &&
+         prefill.numerics == decode.numerics &&
+         std::any_of(prefill.transports.begin(), prefill.transports.end(),
+                     [&](TransportKind kind) {
+                       return std::find(decode.transports.begin(),
+                                        decode.transports.end(),
+                                        kind) != decode.transports.end();
+                     });
+}
+
+// How a worker's memory pressure stretches work: 0 when empty, without bound
+// near full.
+double Pressure(int blocks, int total_blocks) {
+  if (total_blocks <= 0) return 0;
+  double used = std::min(0.99, static_cast<double>(blocks) / total_blocks);
+  return used / (1 - used);
+}
+
+// One of the candidates that `eligible` accepts and whose time is least.
+template <typename C, typename Eligible>
+const C* PickLeast(const std::vector<C>& candidates, Random& random,
+                   Eligible eligible) {
+  std::vector<const C*> best;
+  for (const C& candidate : candidates) {
+    if (!eligible(candidate)) continue;
+    if (!best.empty() && candidate.time > best[0]->time) continue;
+    if (!best.empty() && candidate.time < best[0]->time) best.clear();
+    best.push_back(&candidate);
+  }
+  return best.empty() ? nullptr : best[random.Below(best.size())];
+}
+
+}  // namespace
+
+absl::StatusOr<Placement> LeastTimePolicy::Place(const RequestFacts& request,
+                                                 const ClusterView& view,
+                                                 Random& random) const {
+  CHECK(request.prompt_tokens > 0 && request.max_tokens > 0);
+  const std::vector<int> cached = view.CachedBlocks(request.chain);
+  Pool decodes = DecodePool(request, view, cached);
+  if (decodes.ready == 0) {
+    return MakeError(ErrorReason::kNoWorkers,
+                     "no decode worker is ready for this request");
+  }
+  if (decodes.large_enough == 0) {
+    return MakeError(
+        ErrorReason::kKvTooSmall,
+        absl::StrCat("a prompt of ", request.prompt_tokens,
+                     " tokens does not fit any decode worker's KV memory: "
+                     "shorten it or give the workers more (--kv-memory)"));
+  }
+  const absl::Status full =
+      MakeError(ErrorReason::kQueueFull, "every worker is full", "",
+                options_.retry_after);
+  if (decodes.open.empty()) return full;
+  Pool prefills = PrefillPool(request, view, cached);
+  // The prefill pool is in order of time: the first that fits is the best.
+  auto best_prefill = [&](const Candidate& decode) -> const Candidate* {
+    if (decode.uncached_tokens < options_.local_prefill_tokens) return nullptr;
+    auto it = std::find_if(
+        prefills.open.begin(), prefills.open.end(), [&](const Candidate& p) {
+          return CanHandOff(p.worker->info, decode.worker->info);
+        });
+    return it == prefills.open.end() ? nullptr : &*it;
+  };
+  for (Candidate& decode : decodes.open) {
+    decode.time += PromptTime(decode, best_prefill(decode));
+  }
+  const Candidate& decode =
+      *PickLeast(decodes.open, random, [](const Candidate&) { return true; });
+  const Candidate* prefill = nullptr;
+  if (decode.uncached_tokens >= options_.local_prefill_tokens) {
+    prefill = PickLeast(prefills.open, random, [&](const Candidate& p) {
+      return CanHandOff(p.worker->info, decode.worker->info);
+    });
+    // Waiting for a place is better than stopping every decode for a prompt.
+    if (prefill == nullptr && prefills.large_enough > 0 &&
+        prefills.open.empty()) {
+      return full;
+    }
+  }
+
+  Placement placement;
+  const int steps = Steps(request);
+  LegPlacement& on_decode = placement.decode;
+  on_decode.worker = decode.worker->info.key;
+  on_decode.cached_tokens = decode.cached_tokens;
+  on_decode.load = {cost_.DecodeShare(steps, request.prompt_tokens), 1,
+                    BlocksFor(int64_t{request.prompt_tokens} + steps)};
+  if (prefill == nullptr) {
+    on_decode.load.time +=
+        cost_.Prefill(decode.uncached_tokens, decode.cached_tokens);
+    return placement;
+  }
+  placement.prefill = LegPlacement{
+      prefill->worker->info.key,
+      prefill->cached_tokens,
+      {cost_.Prefill(prefill->uncached_tokens, prefill->cached_tokens), 1,
+       BlocksFor(request.prompt_tokens)}};
+  return placement;
+}
+
+LeastTimePolicy::Pool LeastTimePolicy::PoolOf(
+    bool WorkerRoles::*role, int tokens, const RequestFacts& request,
+    const ClusterView& view, absl::Span<const int> cached_blocks) const {
+  auto usable = [&](const WorkerView& worker) {
+    return worker.info.roles.*role && worker.ready() &&
+           std::find(request.avoid.begin(), request.avoid.end(),
+                     worker.info.key.name) == request.avoid.end();
+  };
+  const bool any_sound =
+      std::any_of(view.workers.begin(), view.workers.end(),
+                  [&](const auto& w) { return usable(w) && !w.suspect; });
+  Pool pool;
+  for (size_t i = 0; i < view.workers.size(); ++i) {
+    const WorkerView& worker = view.workers[i];
+    if (!usable(worker) || (worker.suspect && any_sound)) continue;
+    ++pool.ready;
+    if (BlocksFor(tokens) > worker.info.total_blocks) continue;
+    ++pool.large_enough;
+    int64_t room =
+        int64_t{worker.info.max_sequences} * options_.requests_per_sequence;
+    if (room > 0 && worker.PredictedRequests() >= room) continue;
+    Candidate candidate;
+    candidate.worker = &worker;
+    candidate.cached_tokens =
+        std::min(cached_blocks[i] * kBlockTokens, request.prompt_tokens - 1);
+    candidate.uncached_tokens = request.prompt_tokens - candidate.cached_tokens;
+    candidate.time = WorkAhead(worker);
+    pool.open.push_back(candidate);
+  }
+  return pool;
+}
+
+LeastTimePolicy::Pool LeastTimePolicy::DecodePool(
+    const RequestFacts& request, const ClusterView& view,
+    absl::Span<const int> cached_blocks) const {
+  Pool pool = PoolOf(&WorkerRoles::decode, request.prompt_tokens + 1, request,
+                     view, cached_blocks);
+  for (Candidate& candidate : pool.open) {
+    candidate.time += DecodeTime(request, *candidate.worker);
+  }
+  return pool;
+}
+
+LeastTimePolicy::Pool LeastTimePolicy::PrefillPool(
+    const RequestFacts& request, const ClusterView& view,
+    absl::Span<const int> cached_blocks) const {
+  Pool pool = PoolOf(&WorkerRoles::prefill, request.prompt_tokens, request,
+                     view, cached_blocks);
+  for (Candidate& candidate : pool.open) {
+    candidate.time +=
+        cost_.Prefill(candidate.uncached_tokens, candidate.cached_tokens);
+  }
+  std::stable_sort(
+      pool.open.begin(), pool.open.end(),
+      [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
+  return pool;
+}
+
+int LeastTimePolicy::Steps(const RequestFacts& request) const {
+  return std::min(request.max_tokens, options_.expected_tokens);
+}
+
+absl::Duration LeastTimePolicy::WorkAhead(const WorkerView& worker) const {
+  const WorkerLoad& load = worker.reported;
+  absl::Duration reported = cost_.Prefill(load.queued_tokens, 0);
+  if (worker.info.roles.decode) {
+    // Running requests are half done on average.
+    reported += (load.active_requests + load.queued_requests) *
+                cost_.DecodeShare(options_.expected_tokens / 2, 0);
+  }
+  return worker.PredictedTime(reported);
+}
+
+absl::Duration LeastTimePolicy::DecodeTime(const RequestFacts& request,
+                                           const WorkerView& worker) const {
+  return cost_.DecodeShare(Steps(request), request.prompt_tokens) *
+         (1 + Pressure(worker.PredictedBlocks(), worker.info.total_blocks));
+}
+
+absl::Duration LeastTimePolicy::PromptTime(const Candidate& decode,
+                                           const Candidate* prefill) const {
+  if (prefill == nullptr) {
+    return cost_.Prefill(decode.uncached_tokens, decode.cached_tokens);
+  }
+  return prefill->time + cost_.Transfer(int64_t{decode.uncached_tokens} *
+                                        options_.kv_bytes_per_token);
+}
+
+}  // namespace penstock

@@ -1,0 +1,369 @@
+#include "router/core/least_time_policy.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/env/clock.h"
+#include "common/env/timers.h"
+#include "common/peer/error_reason.h"
+#include "gtest/gtest.h"
+#include "router/core/worker_registry.h"
+
+namespace penstock {
+namespace {
+
+// A cluster of workers behind a real registry, and the policy on top.
+class LeastTimePolicyTest : public ::testing::Test {
+ protected:
+  LeastTimePolicyTest()
+      : registry_({.content = ContentId(7)}, clock_, timers_, [](auto&&...) {}),
+        random_(1) {}
+
+  WorkerInfo Info(const std::string& name, bool prefill, bool decode) {
+    WorkerInfo info;
+    info.key = {name, Incarnation(1)};
+    info.roles = {prefill, decode};
+    info.control_address = name;
+    info.content = ContentId(7);
+    info.layout = LayoutId(1);
+    info.numerics = NumericsId(1);
+    info.total_blocks = 100000;
+    info.max_sequences = 1000;
+    info.transports = {TransportKind::kTcp};
+    return info;
+  }
+  void Add(const WorkerInfo& info, WorkerHealth health = WorkerHealth::kReady) {
+    ASSERT_TRUE(registry_.Register(info).ok());
+    Report(info.key.name, {}, health);
+  }
+  void AddPrefill(const std::string& name) { Add(Info(name, true, false)); }
+  void AddDecode(const std::string& name) { Add(Info(name, false, true)); }
+  void Report(const std::string& name, WorkerLoad load,
+              WorkerHealth health = WorkerHealth::kReady) {
+    load.health = health;
+    if (load.total_blocks == 0) {
+      load.total_blocks = 100000;
+      load.free_blocks = 100000;
+    }
+    ASSERT_TRUE(registry_.Report({name, Incarnation(1)}, load).ok());
+  }
+  // The worker holds the first `blocks` of Chain(first).
+  void Store(const std::string& name, uint64_t first, int blocks) {
+    uint64_t& sequence = sequences_[name];
+    registry_.ApplyEvents(
+        {name, Incarnation(1)},
+        {{++sequence, BlocksStored{BlockHash(), Chain(first, blocks)}}});
+  }
+  static std::vector<BlockHash> Chain(uint64_t first, int blocks) {
+    std::vector<BlockHash> chain;
+    for (int i = 0; i < blocks; ++i) chain.push_back(BlockHash(first + i));
+    return chain;
+  }
+
+  LeastTimePolicy Policy() const {
+    return LeastTimePolicy(options_, *CostModel::Create(costs_));
+  }
+  absl::StatusOr<Placement> Place(int prompt_tokens, uint64_t first = 900000,
+                                  int max_tokens = 64) {
+    std::vector<BlockHash> chain = Chain(first, prompt_tokens / kBlockTokens);
+    RequestFacts facts{prompt_tokens, max_tokens, chain, avoid_};
+    return Policy().Place(facts, registry_.view(), random_);
+  }
+  // Places and keeps the load on the workers, as the router does.
+  Placement PlaceAndHold(int prompt_tokens, uint64_t first, int max_tokens) {
+    Placement placement = *Place(prompt_tokens, first, max_tokens);
+    held_.push_back(
+        registry_.Reserve(placement.decode.worker, placement.decode.load));
+    if (placement.prefill.has_value()) {
+      held_.push_back(registry_.Reserve(placement.prefill->worker,
+                                        placement.prefill->load));
+    }
+    return placement;
+  }
+
+  ManualClock clock_;
+  Timers timers_;
+  WorkerRegistry registry_;
+  SeededRandom random_;
+  LeastTimePolicy::Options options_ = {.kv_bytes_per_token = 23040};
+  CostCoefficients costs_;
+  std::map<std::string, uint64_t> sequences_;
+  std::vector<std::string> avoid_;
+  std::vector<LoadReservation> held_;
+};
+
+std::string PrefillOf(const absl::StatusOr<Placement>& placement) {
+  return placement->prefill.has_value() ? placement->prefill->worker.name
+                                        : "(decode)";
+}
+
+TEST_F(LeastTimePolicyTest, TheThresholdItselfGoesToPrefill) {
+  AddPrefill("p");
+  AddDecode("d");
+  EXPECT_EQ(PrefillOf(Place(16)), "p");
+  EXPECT_EQ(PrefillOf(Place(15)), "(decode)");
+  // Relative to what decode holds: 10 blocks cached, 16 or 15 tokens more.
+  Store("d", 100, 10);
+  EXPECT_EQ(PrefillOf(Place(176, 100)), "p");
+  EXPECT_EQ(PrefillOf(Place(175, 100)), "(decode)");
+}
+
+TEST_F(LeastTimePolicyTest, WithoutPrefillDecodeDoesAll) {
+  AddDecode("d");
+  auto placement = Place(1000);
+  EXPECT_EQ(PrefillOf(placement), "(decode)");
+  EXPECT_EQ(placement->decode.worker.name, "d");
+}
+
+TEST_F(LeastTimePolicyTest, WithoutDecodeThereAreNoWorkers) {
+  EXPECT_EQ(ErrorInfoOf(Place(100).status()).reason, ErrorReason::kNoWorkers);
+  AddPrefill("p");
+  EXPECT_EQ(ErrorInfoOf(Place(100).status()).reason, ErrorReason::kNoWorkers);
+}
+
+TEST_F(LeastTimePolicyTest, TheLongestCachedPrefixWinsAmongIdleWorkers) {
+  for (const char* name : {"p1", "p2", "p3"}) AddPrefill(name);
+  for (const char* name : {"d1", "d2", "d3"}) AddDecode(name);
+  Store("p1", 100, 5);
+  Store("p2", 100, 9);
+  Store("d3", 100, 4);
+  Store("d2", 100, 2);
+  auto placement = Place(320, 100);
+  EXPECT_EQ(PrefillOf(placement), "p2");
+  EXPECT_EQ(placement->prefill->cached_tokens, 9 * 16);
+  EXPECT_EQ(placement->decode.worker.name, "d3");
+  EXPECT_EQ(placement->decode.cached_tokens, 4 * 16);
+}
+
+// A prompt of full blocks that is cached whole: the last token is computed
+// again, since its logits are needed.
+TEST_F(LeastTimePolicyTest, AWholeHitLeavesOneToken) {
+  AddDecode("d");
+  Store("d", 100, 4);
+  EXPECT_EQ(Place(64, 100)->decode.cached_tokens, 63);
+}
+
+TEST_F(LeastTimePolicyTest, AColdRequestGoesToTheIdleWorkerWithALargeTree) {
+  AddDecode("busy");
+  AddDecode("idle");
+  Store("idle", 5000, 4000);
+  WorkerLoad load;
+  load.active_requests = 3;
+  Report("busy", load);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(Place(64)->decode.worker.name, "idle");
+  }
+}
+
+// Chi-squared with 9 degrees of freedom: above 27.9 once in a thousand.
+TEST_F(LeastTimePolicyTest, TiesAreSpreadUniformly) {
+  for (int i = 0; i < 10; ++i) AddDecode(absl::StrCat("d", i));
+  std::map<std::string, int> counts;
+  for (int i = 0; i < 1000; ++i) ++counts[Place(64)->decode.worker.name];
+  double chi = 0;
+  for (int i = 0; i < 10; ++i) {
+    double off = counts[absl::StrCat("d", i)] - 100;
+    chi += off * off / 100;
+  }
+  EXPECT_LT(chi, 27.9);
+}
+
+TEST_F(LeastTimePolicyTest, ABurstOfEqualRequestsIsSpread) {
+  AddPrefill("p1");
+  AddPrefill("p2");
+  AddDecode("d1");
+  AddDecode("d2");
+  Store("p1", 100, 32);
+  Store("d1", 100, 32);
+  std::map<std::string, int> decodes, prefills;
+  for (int i = 0; i < 64; ++i) {
+    Placement placement = PlaceAndHold(1024, 100, 64);
+    ++decodes[placement.decode.worker.name];
+    ++prefills[placement.prefill->worker.name];
+  }
+  // The owner gets more, but not all.
+  EXPECT_GE(decodes["d1"], 32);
+  EXPECT_GE(decodes["d2"], 16);
+  EXPECT_GE(prefills["p1"], 32);
+  EXPECT_GE(prefills["p2"], 8);
+}
+
+TEST_F(LeastTimePolicyTest, ASaturatedOwnerSpillsToTheNextBestOwner) {
+  AddPrefill("owner");
+  AddPrefill("second");
+  AddPrefill("third");
+  AddDecode("d");
+  Store("owner", 100, 60);
+  Store("second", 100, 30);
+  EXPECT_EQ(PrefillOf(Place(1024, 100)), "owner");
+  WorkerLoad load;
+  load.queued_tokens = 20000;
+  Report("owner", load);
+  EXPECT_EQ(PrefillOf(Place(1024, 100)), "second");
+}
+
+TEST_F(LeastTimePolicyTest, LongPromptsAreBalanced) {
+  for (const char* name : {"p1", "p2", "p3", "p4"}) AddPrefill(name);
+  AddDecode("d");
+  std::map<std::string, int> counts;
+  for (int i = 0; i < 100; ++i) {
+    ++counts[PlaceAndHold(32768, 1000000 + i * 10000, 1).prefill->worker.name];
+  }
+  for (const char* name : {"p1", "p2", "p3", "p4"}) {
+    EXPECT_GE(counts[name], 20);
+    EXPECT_LE(counts[name], 30);
+  }
+}
+
+TEST_F(LeastTimePolicyTest, WhatIsNotReadyIsNeverChosen) {
+  AddPrefill("p");
+  AddDecode("d");
+  for (WorkerHealth health : {WorkerHealth::kLoading, WorkerHealth::kDraining,
+                              WorkerHealth::kFailed}) {
+    int tail = static_cast<int>(health);
+    Add(Info(absl::StrCat("x", tail), true, false), health);
+    Add(Info(absl::StrCat("y", tail), false, true), health);
+  }
+  Store("x2", 100, 20);
+  Store("y2", 100, 20);
+  for (int i = 0; i < 100; ++i) {
+    auto placement = Place(400, 100);
+    EXPECT_EQ(PrefillOf(placement), "p");
+    EXPECT_EQ(placement->decode.worker.name, "d");
+  }
+  Report("d", {}, WorkerHealth::kDraining);
+  EXPECT_EQ(ErrorInfoOf(Place(400).status()).reason, ErrorReason::kNoWorkers);
+}
+
+TEST_F(LeastTimePolicyTest, SuspectsAreTheLastResort) {
+  AddDecode("a");
+  clock_.Advance(absl::Seconds(1));
+  AddDecode("b");
+  clock_.Advance(absl::Milliseconds(600));
+  timers_.RunDue(clock_.Now());
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(Place(9)->decode.worker.name, "b");
+  // Telemetry is gone altogether: by our own counts.
+  clock_.Advance(absl::Seconds(2));
+  timers_.RunDue(clock_.Now());
+  EXPECT_NE(PlaceAndHold(9, 100, 9).decode.worker.name,
+            PlaceAndHold(9, 100, 9).decode.worker.name);
+}
+
+TEST_F(LeastTimePolicyTest, AvoidedWorkersAreLeftOut) {
+  AddPrefill("p1");
+  AddPrefill("p2");
+  AddDecode("d1");
+  AddDecode("d2");
+  avoid_ = {"p1", "d2"};
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(PrefillOf(Place(400)), "p2");
+    EXPECT_EQ(Place(400)->decode.worker.name, "d1");
+  }
+  avoid_ = {"p1", "p2"};
+  EXPECT_EQ(PrefillOf(Place(400)), "(decode)");
+  avoid_ = {"d1", "d2"};
+  EXPECT_EQ(ErrorInfoOf(Place(400).status()).reason, ErrorReason::kNoWorkers);
+}
+
+TEST_F(LeastTimePolicyTest, OnlyCompatibleWorkersArePaired) {
+  AddDecode("d");
+  std::vector<WorkerInfo> others(3, Info("other", true, false));
+  others[0].layout = LayoutId(2);
+  others[1].numerics = NumericsId(2);
+  others[2].transports = {TransportKind::kShm, TransportKind::kInproc};
+  for (size_t i = 0; i < others.size(); ++i) {
+    others[i].key.name = absl::StrCat("other", i);
+    Add(others[i]);
+    EXPECT_EQ(PrefillOf(Place(400)), "(decode)");
+  }
+  AddPrefill("same");
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(PrefillOf(Place(400)), "same");
+}
+
+TEST_F(LeastTimePolicyTest, TheOneWithRoomGetsAllUntilNoneHas) {
+  std::vector<std::string> names = {"d1", "d2", "d3", "d4"};
+  for (const std::string& name : names) {
+    WorkerInfo info = Info(name, false, true);
+    info.max_sequences = 5;
+    Add(info);
+  }
+  WorkerLoad full;
+  full.active_requests = 5;
+  full.queued_requests = 5;
+  for (int i = 0; i < 3; ++i) Report(names[i], full);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(PlaceAndHold(9, 100, 9).decode.worker.name, "d4");
+  }
+  auto rejected = Place(9);
+  EXPECT_EQ(ErrorInfoOf(rejected.status()).reason, ErrorReason::kQueueFull);
+  EXPECT_EQ(ErrorInfoOf(rejected.status()).retry_after, absl::Seconds(1));
+  held_.clear();
+  EXPECT_EQ(Place(9)->decode.worker.name, "d4");
+}
+
+TEST_F(LeastTimePolicyTest, FullPrefillWorkersAreWaitedFor) {
+  WorkerInfo info = Info("p", true, false);
+  info.max_sequences = 1;
+  Add(info);
+  AddDecode("d");
+  WorkerLoad full;
+  full.active_requests = 2;
+  Report("p", full);
+  EXPECT_EQ(ErrorInfoOf(Place(400).status()).reason, ErrorReason::kQueueFull);
+  EXPECT_EQ(PrefillOf(Place(9)), "(decode)");
+}
+
+TEST_F(LeastTimePolicyTest, MemoryThatNeverSufficesIsSaid) {
+  WorkerInfo info = Info("small", false, true);
+  info.total_blocks = 10;
+  Add(info);
+  EXPECT_TRUE(Place(159).ok());  // and one token to generate
+  EXPECT_EQ(ErrorInfoOf(Place(160).status()).reason, ErrorReason::kKvTooSmall);
+  AddDecode("large");
+  EXPECT_EQ(Place(160)->decode.worker.name, "large");
+}
+
+TEST_F(LeastTimePolicyTest, MemoryPressureRepels) {
+  AddDecode("a");
+  AddDecode("b");
+  WorkerLoad load;
+  load.total_blocks = 100000;
+  load.free_blocks = 5000;
+  Report("a", load);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(Place(64)->decode.worker.name, "b");
+}
+
+// What is reserved is what the cost model says of each leg's own part.
+TEST_F(LeastTimePolicyTest, ReservesWhatEachLegCosts) {
+  costs_ = {.prefill_fixed = absl::Seconds(100),
+            .prefill_token = absl::Seconds(1),
+            .prefill_pair = absl::ZeroDuration(),
+            .step_sequence = absl::Seconds(3),
+            .step_context_token = absl::ZeroDuration()};
+  AddPrefill("p");
+  AddDecode("d");
+  Store("p", 100, 1);
+  auto placement = Place(40, 100, 10);
+  EXPECT_EQ(placement->prefill->load, (LoadShare{absl::Seconds(124), 1, 3}));
+  EXPECT_EQ(placement->decode.load, (LoadShare{absl::Seconds(30), 1, 4}));
+  auto local = Place(10, 500, 1000);  // generates 128 as far as we know
+  EXPECT_EQ(local->decode.load,
+            (LoadShare{absl::Seconds(110 + 3 * 128), 1, 9}));
+}
+
+TEST_F(LeastTimePolicyTest, EqualDrawsGiveEqualAnswers) {
+  for (int i = 0; i < 5; ++i) AddDecode(absl::StrCat("d", i));
+  std::vector<std::string> first, second;
+  for (auto* out : {&first, &second}) {
+    random_ = SeededRandom(42);
+    for (int i = 0; i < 50; ++i) {
+      out->push_back(Place(64)->decode.worker.name);
+    }
+  }
+  EXPECT_EQ(first, second);
+}
+
+}  // namespace
+}  // namespace penstock
