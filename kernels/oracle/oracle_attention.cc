@@ -1,0 +1,69 @@
+#include "kernels/oracle/oracle_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/host/exp.h"
+#include "kernels/oracle/dense.h"
+
+namespace penstock {
+
+Rope::Rope(const RopeSpec& spec, int head_dim)
+    : spec_(spec), head_dim_(head_dim) {
+  for (int i = 0; i < spec.dimensions / 2; ++i) {
+    frequencies_.push_back(
+        std::pow(double{spec.base}, -2.0 * i / spec.dimensions));
+  }
+}
+
+void Rope::Rotate(int position, int heads, float* values) const {
+  const int pairs = static_cast<int>(frequencies_.size());
+  const bool interleaved = spec_.pairing == RopePairing::kInterleaved;
+  for (int i = 0; i < pairs; ++i) {
+    const double angle = position * frequencies_[i];
+    const double cosine = std::cos(angle);
+    const double sine = std::sin(angle);
+    const int first = interleaved ? 2 * i : i;
+    const int second = interleaved ? 2 * i + 1 : i + pairs;
+    for (int head = 0; head < heads; ++head) {
+      float* vector = values + static_cast<size_t>(head) * head_dim_;
+      const double a = vector[first];
+      const double b = vector[second];
+      vector[first] = static_cast<float>(a * cosine - b * sine);
+      vector[second] = static_cast<float>(a * sine + b * cosine);
+    }
+  }
+}
+
+void Attend(const ModelSpec& spec, const OraclePages& pages, int layer,
+            absl::Span<const BlockIndex> blocks, int position,
+            const float* query, float* out) {
+  const int dim = spec.head_dim;
+  const int group = spec.heads / spec.kv_heads;
+  const float scale = 1.0f / std::sqrt(static_cast<float>(dim));
+  std::vector<float> scores(position + 1);
+  for (int head = 0; head < spec.heads; ++head) {
+    const int kv_head = head / group;
+    const float* q = query + static_cast<size_t>(head) * dim;
+    float* sum = out + static_cast<size_t>(head) * dim;
+    for (int i = 0; i <= position; ++i) {
+      scores[i] = scale * Dot(q, pages.K(layer, blocks, i, kv_head), dim);
+    }
+    const double max = *std::max_element(scores.begin(), scores.end());
+    double total = 0;
+    for (float& score : scores) {
+      const double weight = ExpNonPositive(score - max);
+      total += weight;
+      score = static_cast<float>(weight);
+    }
+    std::fill(sum, sum + dim, 0.0f);
+    for (int i = 0; i <= position; ++i) {
+      AddScaled(scores[i], pages.V(layer, blocks, i, kv_head), dim, sum);
+    }
+    for (int d = 0; d < dim; ++d) {
+      sum[d] = static_cast<float>(sum[d] / total);
+    }
+  }
+}
+
+}  // namespace penstock
