@@ -9,12 +9,11 @@
 namespace penstock {
 namespace {
 
-class ThreadPoolTest
-    : public testing::TestWithParam<std::tuple<int, bool>> {
+class ThreadPoolTest : public testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   int threads() const { return std::get<0>(GetParam()); }
-  ThreadPool pool_{{.threads = std::get<0>(GetParam()),
-                    .spin = std::get<1>(GetParam())}};
+  ThreadPool pool_{
+      {.threads = std::get<0>(GetParam()), .spin = std::get<1>(GetParam())}};
 };
 
 TEST_P(ThreadPoolTest, RunsTheBodyOnceOnEveryThread) {
