@@ -1,0 +1,79 @@
+#pragma once
+
+#include "kernels/cpu/kernel_table.h"
+
+namespace penstock {
+
+// Quantises one block of 32 elements into term `term` and returns what is left
+// over in `low` and `high`.
+template <class V>
+void QuantizeTerm(typename V::F32& low, typename V::F32& high, float scale,
+                  float inverse, const Activations& out, size_t block) {
+  using F32 = typename V::F32;
+  const F32 factor = V::Set(inverse);
+  const auto q_low = V::ToInt(V::Mul(low, factor));
+  const auto q_high = V::ToInt(V::Mul(high, factor));
+  V::StoreInt8(out.quants + block * kScaleDepth, q_low);
+  V::StoreInt8(out.quants + block * kScaleDepth + 16, q_high);
+  const int32_t sum = V::SumInt(V::AddInt(q_low, q_high));
+  out.scales[block] = scale;
+  out.sums[block] = sum;
+  out.scaled_sums[block] = scale * static_cast<float>(sum);
+  const F32 step = V::Set(-scale);
+  low = V::Fma(step, V::ToFloat(q_low), low);
+  high = V::Fma(step, V::ToFloat(q_high), high);
+}
+
+// Stores one block of 32 elements in every form that `out` asks for.
+template <class V>
+void StoreBlock(typename V::F32 low, typename V::F32 high,
+                const Activations& out, int row, int block) {
+  if (out.values != nullptr) {
+    float* values = out.values + size_t(row) * out.depth + block * kScaleDepth;
+    V::Store(values, low);
+    V::Store(values + 16, high);
+  }
+  if (out.terms == 0) return;
+  // Below this the inverse could overflow; the block counts as zero.
+  constexpr float kTiny = 1e-30f;
+  const float largest = V::Largest(V::Max(V::Abs(low), V::Abs(high)));
+  const bool zero = !(largest > kTiny);
+  const float scale = zero ? 0.0f : largest / 127.0f;
+  const float inverse = zero ? 0.0f : 127.0f / largest;
+  const size_t blocks = out.depth / kScaleDepth;
+  size_t index = size_t(row) * out.terms * blocks + block;
+  QuantizeTerm<V>(low, high, scale, inverse, out, index);
+  if (out.terms == 2) {
+    // What is left is at most half a step.
+    QuantizeTerm<V>(low, high, scale / 254.0f, inverse * 254.0f, out,
+                    index + blocks);
+  }
+}
+
+template <class V>
+void Quantize(const float* x, int first, int last, const Activations& out,
+              int row) {
+  for (int i = first; i < last; i += kScaleDepth, x += kScaleDepth) {
+    StoreBlock<V>(V::Load(x), V::Load(x + 16), out, row, i / kScaleDepth);
+  }
+}
+
+template <class V>
+void Normalize(const float* x, const float* gain, float epsilon,
+               const Activations& out, int row) {
+  typename V::F32 squares = V::Zero();
+  for (int i = 0; i < out.depth; i += 16) {
+    const auto v = V::Load(x + i);
+    squares = V::Fma(v, v, squares);
+  }
+  const float mean = V::Sum(squares) / static_cast<float>(out.depth);
+  const auto factor = V::Set(1.0f / __builtin_sqrtf(mean + epsilon));
+  for (int i = 0; i < out.depth; i += kScaleDepth) {
+    const auto low = V::Mul(V::Mul(V::Load(x + i), factor), V::Load(gain + i));
+    const auto high =
+        V::Mul(V::Mul(V::Load(x + i + 16), factor), V::Load(gain + i + 16));
+    StoreBlock<V>(low, high, out, row, i / kScaleDepth);
+  }
+}
+
+}  // namespace penstock

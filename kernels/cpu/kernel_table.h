@@ -1,0 +1,165 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock {
+
+// Plain arguments of the kernels, and the table through which they are called.
+// Kernel sources are compiled for one instruction set each, so what they share
+// with the rest is this header only: no containers, no inline functions that
+// the linker could take from the wrong source.
+
+// Columns of a panel: the lanes of the kernels' vectors.
+inline constexpr int kPanelColumns = 16;
+// Elements along K that share a scale, of weights and of activations.
+inline constexpr int kScaleDepth = 32;
+// Positions of an attention split. Part of the numerics.
+inline constexpr int kAttentionSplit = 256;
+
+// How the elements of a packed weight matrix are stored. A panel holds 16
+// columns (rows of the [out, in] tensor) over the whole depth:
+//   nibbles  [depth / 32][4 quads][16 columns][4] bytes; the low nibble of quad
+//            i is element 4 * i + e of the block, the high one that + 16
+//   bytes    [depth / 32][8 quads][16 columns][4] bytes, value + 128
+//   others   [depth][16 columns]
+// followed by planes of F16 scales, and minima where the format has them,
+// [depth / 32][16 columns].
+enum class PanelFormat : uint8_t {
+  kNibbles,     // scale * (n - 8), as Q4_0
+  kNibblesMin,  // scale * n + min, as Q4_1
+  kBytes,       // scale * n, as Q8_0
+  kHalf,
+  kBfloat16,
+  kFloat,
+};
+
+// A packed weight matrix; owns nothing. Columns past the tensor's are zero.
+struct PanelMatrix {
+  PanelFormat format = PanelFormat::kFloat;
+  int terms = 1;  // of the activations it multiplies; see Activations
+  int depth = 0;
+  int panels = 0;
+  size_t panel_bytes = 0;  // a multiple of 64
+  size_t scale_offset = 0;
+  size_t min_offset = 0;
+  const uint8_t* data = nullptr;  // [panels][panel_bytes]
+};
+
+// Rows of matrix inputs. Quantised by block of 32: x = scale * q, with q in
+// [-127, 127]. With two terms the second quantises what the first leaves over,
+// in steps 254 times finer.
+struct Activations {
+  int depth = 0;
+  int terms = 0;                 // 0: no matrix takes quantised input
+  int8_t* quants = nullptr;      // [rows][terms][depth]
+  float* scales = nullptr;       // [rows][terms][depth / 32]
+  int32_t* sums = nullptr;       // [rows][terms][depth / 32], of the quants
+  float* scaled_sums = nullptr;  // [rows][terms][depth / 32], scale * sum
+  float* values = nullptr;       // [rows][depth]; null: no matrix takes them
+};
+
+enum class Epilogue : uint8_t {
+  kStore,      // y = r
+  kAdd,        // y = y + r
+  kGatedSilu,  // panels alternate gate and up: y = silu(gate) * up
+};
+
+// y[rows][columns] = x * weights^T for a range of panels. A row's result is the
+// same bits for every range of rows and panels: each column is summed block by
+// block along the depth, in order, and two terms are added last.
+struct GemmTask {
+  const PanelMatrix* weights = nullptr;
+  const Activations* x = nullptr;
+  int first_row = 0;  // of x and y
+  int last_row = 0;
+  int first_panel = 0;  // even, as last_panel is, with kGatedSilu
+  int last_panel = 0;
+  Epilogue epilogue = Epilogue::kStore;
+  float* y = nullptr;          // [rows][y_stride]; column 0 of the matrix
+  size_t y_stride = 0;         // in floats
+  uint8_t* scratch = nullptr;  // GemmScratchBytes(depth) of the thread's own
+};
+
+inline constexpr size_t GemmScratchBytes(int depth) {
+  return size_t{2} * kPanelColumns * depth;
+}
+
+// Rotates and stores the keys and values of one row.
+struct WriteKvTask {
+  int kv_heads = 0;
+  int head_dim = 0;
+  int rope_dim = 0;               // leading dimensions that rotate, as halves
+  const float* cosine = nullptr;  // [rope_dim / 2], at the row's position
+  const float* sine = nullptr;    // [rope_dim / 2]
+  const float* key = nullptr;     // [kv_heads][head_dim]
+  const float* value = nullptr;   // [kv_heads][head_dim]
+  uint8_t* page = nullptr;        // of the row's block, in this layer
+  int slot = 0;                   // of the row in the block
+};
+
+// Rotates queries in place and scales them by `scale`.
+struct RotateQueryTask {
+  int heads = 0;
+  int head_dim = 0;
+  int rope_dim = 0;
+  const float* cosine = nullptr;  // [rope_dim / 2]
+  const float* sine = nullptr;    // [rope_dim / 2]
+  float scale = 1;
+  float* query = nullptr;  // [heads][head_dim]
+};
+
+// Softmax-weighted values of some queries over some positions, unnormalised.
+struct AttentionState {
+  float* max = nullptr;  // [queries], largest score
+  float* sum = nullptr;  // [queries], of exp(score - max)
+  float* out = nullptr;  // [queries][head_dim], sum of exp(score - max) * V
+};
+
+// One split of attention for queries of one sequence and one KV head. A page
+// holds, per layer and KV head, K [head_dim][16 tokens] and V
+// [16 tokens][head_dim] in F16. Lanes of a page past the visible tokens may
+// hold anything.
+struct AttentionTask {
+  int queries = 0;
+  int head_dim = 0;
+  const float* const* query = nullptr;  // [queries] -> [head_dim]
+  const int* visible = nullptr;    // [queries]: positions [0, visible) are seen
+  const uint8_t* pages = nullptr;  // block 0, at this layer and KV head
+  size_t page_stride = 0;          // bytes from block to block
+  const int32_t* blocks = nullptr;  // of the sequence, from position 0
+  int split = 0;  // positions [split * kAttentionSplit, + kAttentionSplit)
+  float* scratch = nullptr;  // [kMaxQueryTile][kAttentionSplit]
+  AttentionState state;      // of this split; undefined for a query that sees
+                             // none of it
+};
+
+inline constexpr int kMaxQueryTile = 8;
+
+struct KernelTable {
+  const char* name;  // of the instruction set
+  // RMS norm of a row x [depth] with gain [depth], quantised into out row.
+  void (*normalize)(const float* x, const float* gain, float epsilon,
+                    const Activations& out, int row);
+  // Quantises x [last - first] into elements [first, last) of out row;
+  // multiples of 32.
+  void (*quantize)(const float* x, int first, int last, const Activations& out,
+                   int row);
+  void (*gemm)(const GemmTask& task);
+  void (*rotate_query)(const RotateQueryTask& task);
+  void (*write_kv)(const WriteKvTask& task);
+  void (*attend)(const AttentionTask& task);
+  // Folds a later split of query `query` into `into`.
+  void (*merge)(const AttentionState& into, const AttentionState& later,
+                int query, int head_dim);
+  // out [head_dim] = the weighted mean of query `query`.
+  void (*finish)(const AttentionState& state, int query, int head_dim,
+                 float* out);
+};
+
+const KernelTable& ScalarKernels();
+// Defined on x86-64 only; callable where the processor has the instructions.
+const KernelTable& Avx2Kernels();
+const KernelTable& Avx512Kernels();
+
+}  // namespace penstock

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace penstock {
+
+// The operations of SimdScalar in AVX-512 (F, BW, VL, VNNI). For sources that
+// are compiled for it only.
+struct SimdAvx512 {
+  static constexpr const char* kName = "avx512";
+  static constexpr int kTileRows = 6;
+  static constexpr int kStreamPanels = 4;
+  static constexpr int kQueryTile = 6;
+
+  using F32 = __m512;
+  using I32 = __m512i;
+  using Bytes = __m512i;
+  using Quad = __m512i;
+
+  static F32 Zero() { return _mm512_setzero_ps(); }
+  static F32 Set(float x) { return _mm512_set1_ps(x); }
+  static F32 Load(const float* p) { return _mm512_loadu_ps(p); }
+  static void Store(float* p, F32 a) { _mm512_storeu_ps(p, a); }
+  static F32 Add(F32 a, F32 b) { return _mm512_add_ps(a, b); }
+  static F32 Sub(F32 a, F32 b) { return _mm512_sub_ps(a, b); }
+  static F32 Mul(F32 a, F32 b) { return _mm512_mul_ps(a, b); }
+  static F32 Div(F32 a, F32 b) { return _mm512_div_ps(a, b); }
+  static F32 Fma(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
+  static F32 Max(F32 a, F32 b) { return _mm512_max_ps(a, b); }
+  static F32 Min(F32 a, F32 b) { return _mm512_min_ps(a, b); }
+  static F32 Abs(F32 a) { return _mm512_abs_ps(a); }
+  static F32 KeepFirst(int count, F32 a, F32 b) {
+    const int clamped = count < 0 ? 0 : count > 16 ? 16 : count;
+    return _mm512_mask_mov_ps(b, static_cast<__mmask16>((1u << clamped) - 1),
+                              a);
+  }
+  static float Sum(F32 a) {
+    const __m256 eight = _mm256_add_ps(Low(a), High(a));
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight),
+                             _mm256_extractf128_ps(eight, 1));
+    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+  }
+  static float Largest(F32 a) {
+    const __m256 eight = _mm256_max_ps(High(a), Low(a));
+    __m128 four = _mm_max_ps(_mm256_extractf128_ps(eight, 1),
+                             _mm256_castps256_ps128(eight));
+    four = _mm_max_ps(_mm_movehl_ps(four, four), four);
+    return _mm_cvtss_f32(_mm_max_ss(_mm_movehdup_ps(four), four));
+  }
+
+  static F32 LoadHalf(const uint16_t* p) {
+    return _mm512_cvtph_ps(
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static void StoreHalf(uint16_t* p, F32 a) {
+    _mm256_storeu_si256(
+        reinterpret_cast<__m256i*>(p),
+        _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  static F32 LoadBfloat16(const uint16_t* p) {
+    const __m512i wide = _mm512_cvtepu16_epi32(
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+  }
+
+  static I32 SetInt(int32_t x) { return _mm512_set1_epi32(x); }
+  static I32 AddInt(I32 a, I32 b) { return _mm512_add_epi32(a, b); }
+  static int32_t SumInt(I32 a) { return _mm512_reduce_add_epi32(a); }
+  static F32 ToFloat(I32 a) { return _mm512_cvtepi32_ps(a); }
+  static I32 ToInt(F32 a) { return _mm512_cvtps_epi32(a); }
+  static void StoreInt8(int8_t* p, I32 a) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a));
+  }
+  static F32 TimesPow2(F32 a, I32 n) {
+    const __m512i bits =
+        _mm512_slli_epi32(_mm512_add_epi32(n, _mm512_set1_epi32(127)), 23);
+    return _mm512_mul_ps(a, _mm512_castsi512_ps(bits));
+  }
+
+  static Bytes LoadBytes(const uint8_t* p) { return _mm512_loadu_si512(p); }
+  static void StoreBytes(uint8_t* p, Bytes a) { _mm512_storeu_si512(p, a); }
+  static Bytes LowNibbles(Bytes a) {
+    return _mm512_and_si512(a, _mm512_set1_epi8(15));
+  }
+  static Bytes HighNibbles(Bytes a) {
+    return _mm512_and_si512(_mm512_srli_epi16(a, 4), _mm512_set1_epi8(15));
+  }
+  static Quad LoadQuad(const int8_t* p) {
+    int32_t quad;
+    std::memcpy(&quad, p, sizeof quad);
+    return _mm512_set1_epi32(quad);
+  }
+  static I32 Dot(I32 acc, Bytes w, Quad x) {
+    return _mm512_dpbusd_epi32(acc, w, x);
+  }
+  static I32 DotSmall(I32 acc, Bytes w, Quad x) {
+    return _mm512_dpbusd_epi32(acc, w, x);
+  }
+
+  static void Prefetch(const void* p) {
+    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+  }
+
+ private:
+  static __m256 Low(F32 a) { return _mm512_castps512_ps256(a); }
+  static __m256 High(F32 a) {
+    return _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1));
+  }
+};
+
+}  // namespace penstock
