@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/model/files/model_file.h"
+#include "kernels/cpu/huge_buffer.h"
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/host/thread_pool.h"
+
+namespace penstock {
+
+// Into how many int8 terms the input of each matrix is quantised. Two cost
+// twice the arithmetic (not the weight traffic) and leave an error some 250
+// times smaller. Part of the numerics.
+struct ActivationTerms {
+  int query = 1;
+  int key = 1;
+  int value = 2;
+  int output = 1;
+  int gate_up = 1;
+  int down = 1;
+  int head = 1;
+};
+
+// Weights of one transformer block, packed.
+struct CpuLayer {
+  const float* attention_norm = nullptr;  // [hidden]
+  const float* ffn_norm = nullptr;        // [hidden]
+  // Columns of query and key are ordered within each head so that RoPE
+  // rotates halves.
+  PanelMatrix query;    // [q_width, hidden]
+  PanelMatrix key;      // [kv_width, hidden]
+  PanelMatrix value;    // [kv_width, hidden]
+  PanelMatrix output;   // [hidden, q_width]
+  PanelMatrix gate_up;  // [2 * ffn, hidden], panels alternate
+  PanelMatrix down;     // [hidden, ffn]
+};
+
+// A model packed for the CPU kernels. Owns the packed weights; reads the
+// embedding from the file. Immutable once made: safe from any thread.
+class CpuModel {
+ public:
+  // Packs on all threads of the pool. Precondition: `file` outlives the model.
+  // UNIMPLEMENTED, naming the field: a width that the kernels do not take.
+  // RESOURCE_EXHAUSTED: no memory.
+  static absl::StatusOr<std::unique_ptr<CpuModel>> Create(
+      const ModelFile* file, const ActivationTerms& terms, ThreadPool* pool);
+
+  const ModelSpec& spec() const { return file_->spec(); }
+  const TensorView& embedding() const {
+    return file_->weights().token_embedding;
+  }
+  const std::vector<CpuLayer>& layers() const { return layers_; }
+  const float* output_norm() const { return output_norm_; }  // [hidden]
+  const PanelMatrix& head() const { return head_; }          // [vocab, hidden]
+  // Rotation speed of each pair, radians a position.
+  const std::vector<double>& rope_speeds() const { return rope_speeds_; }
+
+ private:
+  explicit CpuModel(const ModelFile* file) : file_(file) {}
+
+  const ModelFile* file_;
+  HugeBuffer memory_;
+  std::vector<CpuLayer> layers_;
+  const float* output_norm_ = nullptr;
+  PanelMatrix head_;
+  std::vector<double> rope_speeds_;
+};
+
+}  // namespace penstock

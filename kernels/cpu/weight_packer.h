@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/model/files/tensor_view.h"
+#include "kernels/cpu/kernel_table.h"
+
+namespace penstock {
+
+// One column of a packed matrix: a row of a tensor.
+struct ColumnSource {
+  const TensorView* tensor = nullptr;  // null: zeros
+  int64_t row = 0;
+};
+
+// A matrix to be packed. Columns may come from several tensors, in any order.
+// If their types differ, or the type's blocks do not fit, the matrix is packed
+// as F32, which holds every type exactly.
+class WeightPacker {
+ public:
+  // Precondition: `columns` is not empty, every tensor has the same depth, a
+  // multiple of 32, and outlives the packer.
+  explicit WeightPacker(std::vector<ColumnSource> columns);
+
+  // Shape and layout, without data.
+  const PanelMatrix& shape() const { return shape_; }
+  size_t bytes() const { return shape_.panels * shape_.panel_bytes; }
+
+  // Writes panel `panel` to `out` [panel_bytes]. Panels may be packed by
+  // different threads.
+  void PackPanel(int panel, uint8_t* out) const;
+
+ private:
+  ColumnSource Column(int index) const;
+  void PackQuants(int panel, uint8_t* out) const;
+  void PackNumbers(int panel, uint8_t* out) const;
+
+  std::vector<ColumnSource> columns_;
+  PanelMatrix shape_;
+};
+
+}  // namespace penstock
