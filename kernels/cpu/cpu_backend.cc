@@ -1,0 +1,133 @@
+#include "kernels/cpu/cpu_backend.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "common/base/status_macros.h"
+#include "kernels/host/plan_check.h"
+
+namespace penstock {
+namespace {
+
+// FNV-1a: the same in every process and build.
+NumericsId IdOf(absl::string_view description) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (char c : description) {
+    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  }
+  return NumericsId(hash);
+}
+
+// Everything that decides a bit of a logit.
+std::string DescribeNumerics(const CpuBackendOptions& options,
+                             const KernelTable& kernels) {
+  const ActivationTerms& terms = options.terms;
+  return absl::StrCat("cpu/1 path=", kernels.name, " split=", kAttentionSplit,
+                      " block=", kScaleDepth, " kv=f16 terms=", terms.query,
+                      terms.key, terms.value, terms.output, terms.gate_up,
+                      terms.down, terms.head);
+}
+
+absl::Status CheckOptions(const CpuBackendOptions& options,
+                          const KvLayout& layout) {
+  auto invalid = [](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("CPU backend: ", what));
+  };
+  if (options.shared_pool == nullptr && options.threads < 1) {
+    return invalid(absl::StrCat("threads is ", options.threads));
+  }
+  if (options.max_rows < 1 || options.max_rows > (1 << 20)) {
+    return invalid(absl::StrCat("max_rows is ", options.max_rows));
+  }
+  if (options.max_sequences < 1) {
+    return invalid(absl::StrCat("max_sequences is ", options.max_sequences));
+  }
+  if (options.arena.bytes.size() < layout.block_bytes()) {
+    return invalid(absl::StrCat("the arena has ", options.arena.bytes.size(),
+                                " bytes, one block takes ",
+                                layout.block_bytes()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Backend>> CpuBackend::Create(
+    CpuBackendOptions options) {
+  std::unique_ptr<CpuBackend> backend(new CpuBackend(std::move(options)));
+  const CpuBackendOptions& checked = backend->options_;
+  RETURN_IF_ERROR(CheckOptions(checked, backend->layout_));
+  const KernelTable* kernels = FindKernels(checked.path);
+  if (kernels == nullptr) {
+    return absl::UnimplementedError(
+        absl::StrCat("this machine lacks the instructions of CPU path ",
+                     CpuPathName(checked.path), "; use auto"));
+  }
+  backend->pool_ = checked.shared_pool;
+  if (backend->pool_ == nullptr) {
+    backend->own_pool_ = std::make_unique<ThreadPool>(
+        ThreadPoolOptions{.threads = checked.threads, .spin = checked.spin});
+    backend->pool_ = backend->own_pool_.get();
+  }
+  ASSIGN_OR_RETURN(
+      backend->model_,
+      CpuModel::Create(checked.model, checked.terms, backend->pool_));
+  ASSIGN_OR_RETURN(backend->pass_,
+                   ForwardPass::Create({.model = backend->model_.get(),
+                                        .kernels = kernels,
+                                        .pool = backend->pool_,
+                                        .arena = checked.arena,
+                                        .layout = backend->layout_,
+                                        .max_rows = checked.max_rows}));
+  backend->samplers_.resize(backend->pool_->threads());
+  backend->caps_ = {.name = absl::StrCat("cpu-", kernels->name),
+                    .numerics = IdOf(DescribeNumerics(checked, *kernels)),
+                    .batch_invariant = true,
+                    .max_rows = checked.max_rows,
+                    .max_sequences = checked.max_sequences};
+  backend->runner_ = std::make_unique<StepRunner>(StepRunner::Options{
+      .run = [self = backend.get()](
+                 const StepPlan& plan,
+                 const StepRunner::Progress&) { return self->RunStep(plan); },
+      .wake = checked.wake});
+  return backend;
+}
+
+CpuBackend::CpuBackend(CpuBackendOptions options)
+    : options_(std::move(options)),
+      layout_(KvLayout::For(options_.model->spec(), KvType::kF16)) {}
+
+void CpuBackend::Submit(StepPlan plan) {
+  CheckPlan(plan, {.max_rows = options_.max_rows,
+                   .max_sequences = options_.max_sequences,
+                   .vocab_size = options_.model->spec().vocab_size,
+                   .arena_blocks = static_cast<int64_t>(
+                       options_.arena.bytes.size() / layout_.block_bytes())});
+  runner_->Submit(std::move(plan));
+}
+
+std::optional<BackendEvent> CpuBackend::Poll() { return runner_->Poll(); }
+
+StepResult CpuBackend::RunStep(const StepPlan& plan) {
+  StepResult result;
+  result.step = plan.step;
+  result.sampled.resize(plan.samples.size());
+  // Each sample has its own place, so threads do not meet.
+  std::vector<absl::Status> statuses(plan.samples.size());
+  pass_->Run(plan, [&](int thread, int sample, absl::Span<const float> logits) {
+    absl::StatusOr<SampledToken> token =
+        samplers_[thread].Sample(logits, plan.samples[sample]);
+    if (token.ok()) {
+      result.sampled[sample] = *std::move(token);
+    } else {
+      statuses[sample] = std::move(token).status();
+    }
+  });
+  for (absl::Status& status : statuses) result.status.Update(status);
+  return result;
+}
+
+}  // namespace penstock

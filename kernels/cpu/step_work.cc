@@ -1,0 +1,64 @@
+#include "kernels/cpu/step_work.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/model/kv_layout.h"
+
+namespace penstock {
+namespace {
+
+// Tiles over runs of rows that belong to the same sequence.
+void AddTiles(const std::vector<const BlockIndex*>& blocks, int tile_rows,
+              RowSet& set) {
+  for (int row = 0; row < set.rows();) {
+    int end = row + 1;
+    while (end < set.rows() && end - row < tile_rows &&
+           blocks[end] == blocks[row]) {
+      ++end;
+    }
+    set.tiles.push_back({row, end - row, blocks[row]});
+    row = end;
+  }
+}
+
+}  // namespace
+
+StepWork StepWork::Of(const StepPlan& plan, int tile_rows) {
+  StepWork work;
+  const size_t rows = plan.tokens.size();
+  work.all.positions = plan.positions;
+  std::vector<const BlockIndex*> tables(rows);
+  work.row_blocks.resize(rows);
+  work.row_slots.resize(rows);
+  for (const SequenceRows& sequence : plan.sequences) {
+    const BlockIndex* table = plan.block_table.data() + sequence.first_block;
+    for (int i = 0; i < sequence.rows; ++i) {
+      const int row = sequence.first_row + i;
+      tables[row] = table;
+      work.row_blocks[row] = table[plan.positions[row] / kBlockTokens];
+      work.row_slots[row] = plan.positions[row] % kBlockTokens;
+    }
+  }
+  AddTiles(tables, tile_rows, work.all);
+
+  work.samples.resize(plan.samples.size());
+  std::iota(work.samples.begin(), work.samples.end(), 0);
+  std::stable_sort(work.samples.begin(), work.samples.end(), [&](int a, int b) {
+    return plan.samples[a].row < plan.samples[b].row;
+  });
+  std::vector<const BlockIndex*> sampled_tables;
+  for (size_t i = 0; i < work.samples.size(); ++i) {
+    const int32_t row = plan.samples[work.samples[i]].row;
+    if (!work.sampled_rows.empty() && work.sampled_rows.back() == row) continue;
+    work.sampled_rows.push_back(row);
+    work.sample_starts.push_back(static_cast<int32_t>(i));
+    work.sampled.positions.push_back(plan.positions[row]);
+    sampled_tables.push_back(tables[row]);
+  }
+  work.sample_starts.push_back(static_cast<int32_t>(work.samples.size()));
+  AddTiles(sampled_tables, tile_rows, work.sampled);
+  return work;
+}
+
+}  // namespace penstock
