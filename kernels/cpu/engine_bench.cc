@@ -1,0 +1,151 @@
+#include "kernels/cpu/engine_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "common/base/check.h"
+
+namespace penstock {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+double SecondsSince(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+int BlocksFor(int tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
+
+// Any token will do: the work does not depend on it.
+TokenId TokenAt(int position) { return 100 + position % 4000; }
+
+void AddSequence(StepPlan& plan, int index, int blocks_each, int depth,
+                 int tokens) {
+  SequenceRows rows;
+  rows.first_row = static_cast<int32_t>(plan.tokens.size());
+  rows.rows = tokens;
+  rows.first_block = static_cast<int32_t>(plan.block_table.size());
+  rows.blocks = BlocksFor(depth + tokens);
+  for (int i = 0; i < rows.blocks; ++i) {
+    plan.block_table.push_back(index * blocks_each + i);
+  }
+  for (int i = 0; i < tokens; ++i) {
+    plan.tokens.push_back(TokenAt(depth + i + index));
+    plan.positions.push_back(depth + i);
+  }
+  plan.sequences.push_back(rows);
+}
+
+void SampleLastRow(StepPlan& plan) {
+  SampleRow sample;
+  sample.row = static_cast<int32_t>(plan.tokens.size()) - 1;
+  sample.params.temperature = 0;
+  plan.samples.push_back(sample);
+}
+
+}  // namespace
+
+std::function<void()> EngineBench::wake() {
+  return [this] {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ringing_ = true;
+    rung_.notify_one();
+  };
+}
+
+void EngineBench::RunStep(Backend& backend, StepPlan plan) {
+  backend.Submit(std::move(plan));
+  for (;;) {
+    while (std::optional<BackendEvent> event = backend.Poll()) {
+      const auto* result = std::get_if<StepResult>(&*event);
+      if (result == nullptr) continue;
+      CHECK(result->status.ok()) << result->status;
+      return;
+    }
+    std::unique_lock<std::mutex> lock(mutex_);
+    rung_.wait(lock, [this] { return ringing_; });
+    ringing_ = false;
+  }
+}
+
+void EngineBench::Prefill(Backend& backend, int tokens, int depth, int index,
+                          int blocks_each) {
+  const int most = backend.caps().max_rows;
+  for (int at = 0; at < tokens; at += most) {
+    StepPlan plan;
+    const int rows = std::min(most, tokens - at);
+    AddSequence(plan, index, blocks_each, depth + at, rows);
+    if (at + rows == tokens) SampleLastRow(plan);
+    RunStep(backend, std::move(plan));
+  }
+}
+
+double EngineBench::TimeDecode(Backend& backend, int batch, int blocks_each,
+                               const EngineBenchOptions& options) {
+  for (int i = 0; i < batch; ++i) {
+    Prefill(backend, options.depth, 0, i, blocks_each);
+  }
+  const auto start = SteadyClock::now();
+  for (int step = 0; step < options.decode_steps; ++step) {
+    StepPlan plan;
+    for (int i = 0; i < batch; ++i) {
+      AddSequence(plan, i, blocks_each, options.depth + step, 1);
+      SampleLastRow(plan);
+    }
+    RunStep(backend, std::move(plan));
+  }
+  return batch * options.decode_steps / SecondsSince(start);
+}
+
+int64_t EngineBench::BlocksNeeded(const EngineBenchOptions& options) {
+  int64_t blocks = 0;
+  for (int tokens : options.prefill) {
+    blocks = std::max<int64_t>(blocks, BlocksFor(tokens));
+  }
+  for (int batch : options.batches) {
+    blocks = std::max<int64_t>(
+        blocks,
+        int64_t{batch} * BlocksFor(options.depth + options.decode_steps));
+  }
+  return blocks;
+}
+
+std::vector<EngineBenchRow> EngineBench::Run(
+    Backend& backend, int64_t arena_blocks, const EngineBenchOptions& options) {
+  CHECK(arena_blocks >= BlocksNeeded(options)) << arena_blocks << " blocks";
+  std::vector<EngineBenchRow> rows;
+  for (int tokens : options.prefill) {
+    Prefill(backend, std::min(tokens, 64), 0, 0, BlocksFor(tokens));  // warm
+    std::vector<double> rates;
+    for (int i = 0; i < options.repeat; ++i) {
+      const auto start = SteadyClock::now();
+      Prefill(backend, tokens, 0, 0, BlocksFor(tokens));
+      rates.push_back(tokens / SecondsSince(start));
+    }
+    rows.push_back({.size = tokens, .tokens_per_second = Median(rates)});
+  }
+  const int blocks_each = BlocksFor(options.depth + options.decode_steps);
+  for (int batch : options.batches) {
+    CHECK(batch <= backend.caps().max_sequences &&
+          batch <= backend.caps().max_rows)
+        << "a batch of " << batch;
+    std::vector<double> rates;
+    for (int i = 0; i < options.repeat; ++i) {
+      rates.push_back(TimeDecode(backend, batch, blocks_each, options));
+    }
+    rows.push_back({.decode = true,
+                    .size = batch,
+                    .depth = options.depth,
+                    .tokens_per_second = Median(rates)});
+  }
+  return rows;
+}
+
+}  // namespace penstock

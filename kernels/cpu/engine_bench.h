@@ -1,0 +1,57 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "kernels/api/backend.h"
+
+namespace penstock {
+
+struct EngineBenchOptions {
+  std::vector<int> prefill = {512};   // prompt tokens, from an empty cache
+  std::vector<int> batches = {1, 8};  // sequences that decode together
+  int depth = 16;         // tokens each sequence holds before it decodes
+  int decode_steps = 48;  // timed, one token a sequence each
+  int repeat = 3;         // runs of each; the median is reported
+};
+
+// Speed of one kind of work.
+struct EngineBenchRow {
+  bool decode = false;
+  int size = 0;   // prompt tokens, or sequences
+  int depth = 0;  // at the start
+  double tokens_per_second = 0;
+};
+
+// Times steps of a backend by driving it directly: no scheduler, no service.
+// Blocks of the arena are overwritten.
+class EngineBench {
+ public:
+  // To be given to the backend as its wake callback. The bench outlives it.
+  std::function<void()> wake();
+
+  // Preconditions: no step is in flight; `arena_blocks` are enough for the
+  // largest run, and the backend's caps admit its batches (CHECKed; see
+  // BlocksNeeded). Longer prompts than a step takes are cut into chunks.
+  std::vector<EngineBenchRow> Run(Backend& backend, int64_t arena_blocks,
+                                  const EngineBenchOptions& options);
+
+  static int64_t BlocksNeeded(const EngineBenchOptions& options);
+
+ private:
+  void RunStep(Backend& backend, StepPlan plan);
+  // `tokens` more tokens of the sequence `index`, which holds `depth`.
+  void Prefill(Backend& backend, int tokens, int depth, int index,
+               int blocks_each);
+  double TimeDecode(Backend& backend, int batch, int blocks_each,
+                    const EngineBenchOptions& options);
+
+  std::mutex mutex_;
+  std::condition_variable rung_;
+  bool ringing_ = false;  // guarded by mutex_
+};
+
+}  // namespace penstock
