@@ -24,8 +24,8 @@ struct CheckVoidify {
 
 // For errors of the programmer only, on in every build; what the outside can
 // cause is an absl::Status. CHECK(a < b) << "what a and b are";
-#define CHECK(condition)                                          \
-  (__builtin_expect(static_cast<bool>(condition), 1))             \
-      ? static_cast<void>(0)                                      \
-      : ::penstock::CheckVoidify() &                              \
+#define CHECK(condition)                              \
+  (__builtin_expect(static_cast<bool>(condition), 1)) \
+      ? static_cast<void>(0)                          \
+      : ::penstock::CheckVoidify() &                  \
             ::penstock::CheckFailure(__FILE__, __LINE__, #condition).stream()

@@ -21,7 +21,7 @@
 #define ASSIGN_OR_RETURN(lhs, expr) \
   ASSIGN_OR_RETURN_IMPL(PENSTOCK_CONCAT(statusor_, __LINE__), lhs, expr)
 
-#define ASSIGN_OR_RETURN_IMPL(statusor, lhs, expr)  \
-  auto statusor = (expr);                           \
+#define ASSIGN_OR_RETURN_IMPL(statusor, lhs, expr)         \
+  auto statusor = (expr);                                  \
   if (!statusor.ok()) return std::move(statusor).status(); \
   lhs = *std::move(statusor)

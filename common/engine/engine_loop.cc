@@ -311,9 +311,8 @@ void EngineLoop::FinishRows(const PlannedRows& planned,
   TokenDelivery delivery =
       it->second.sequence->Append(result.sampled[planned.sample]);
   ++it->second.made_here;
-  it->second.parked =
-      delivery.finish != FinishReason::kNone ||
-      it->second.made_here == it->second.hold_after_tokens;
+  it->second.parked = delivery.finish != FinishReason::kNone ||
+                      it->second.made_here == it->second.hold_after_tokens;
   ports_.probe->TokenMade();
   listener->OnToken(delivery);
 }
@@ -324,11 +323,11 @@ void EngineLoop::Publish(Sequence& s) {
     BlockHash hash = s.HashOf(block, *ports_.hasher);
     BlockHash parent =
         block == 0 ? s.root() : s.HashOf(block - 1, *ports_.hasher);
-    s.blocks[block] = ports_.cache->Insert(
-        parent, hash,
-        absl::MakeConstSpan(s.tokens())
-            .subspan(block * kBlockTokens, kBlockTokens),
-        s.blocks[block].ref());
+    s.blocks[block] =
+        ports_.cache->Insert(parent, hash,
+                             absl::MakeConstSpan(s.tokens())
+                                 .subspan(block * kBlockTokens, kBlockTokens),
+                             s.blocks[block].ref());
     ++s.published;
   }
 }

@@ -95,7 +95,8 @@ class EngineLoop {
   // Polls the backend and submits the next step. True when either did anything.
   bool Tick();
 
-  bool has_sequences() const { return !entries_.empty(); }
+  // A sequence is here, or a step still uses blocks of one that was.
+  bool busy() const { return in_flight_ || !entries_.empty(); }
   EngineLoad load() const;
 
  private:

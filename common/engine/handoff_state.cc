@@ -11,10 +11,10 @@ using D = DecodeState;
 using P = PrefillState;
 
 constexpr const char* kDecodeNames[] = {
-    "OFFERED", "CREDITED",    "MAPPED", "RECEIVING", "COMMITTED",
-    "ACTIVE",  "REVOKING",    "QUARANTINED", "FENCED", "RELEASED"};
+    "OFFERED", "CREDITED", "MAPPED",      "RECEIVING", "COMMITTED",
+    "ACTIVE",  "REVOKING", "QUARANTINED", "FENCED",    "RELEASED"};
 constexpr const char* kPrefillNames[] = {
-    "QUEUED", "COMPUTING", "SENDING",           "SENT",
+    "QUEUED", "COMPUTING", "SENDING",          "SENT",
     "ACKED",  "ABORTING",  "LOCALLY_QUIESCED", "RELEASED"};
 
 struct DecodeMove {

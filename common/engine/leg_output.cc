@@ -29,8 +29,7 @@ void LegOutput::MarkScheduled() {
   timings_.queue = scheduled_at_ - received_at_;
 }
 
-void LegOutput::Deliver(const TokenDelivery& delivery,
-                        const Sequence& sequence,
+void LegOutput::Deliver(const TokenDelivery& delivery, const Sequence& sequence,
                         const TransferSummary& transfer) {
   if (sink_ == nullptr) return;
   Instant now = clock_->Now();

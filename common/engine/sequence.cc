@@ -60,9 +60,9 @@ BlockHash Sequence::HashOf(int block, const BlockHasher& hasher) {
   CHECK((block + 1) * kBlockTokens <= length());
   while (static_cast<int>(hashes_.size()) <= block) {
     BlockHash parent = hashes_.empty() ? root_ : hashes_.back();
-    hashes_.push_back(hasher.Next(
-        parent, absl::MakeConstSpan(tokens_).subspan(
-                    hashes_.size() * kBlockTokens, kBlockTokens)));
+    hashes_.push_back(
+        hasher.Next(parent, absl::MakeConstSpan(tokens_).subspan(
+                                hashes_.size() * kBlockTokens, kBlockTokens)));
   }
   return hashes_[block];
 }

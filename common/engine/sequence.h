@@ -38,9 +38,7 @@ class Sequence {
   const GenerateRequest& request() const { return request_; }
   const std::vector<TokenId>& tokens() const { return tokens_; }
   int length() const { return static_cast<int>(tokens_.size()); }
-  int prompt_tokens() const {
-    return static_cast<int>(request_.prompt.size());
-  }
+  int prompt_tokens() const { return static_cast<int>(request_.prompt.size()); }
   int generated() const { return length() - prompt_tokens(); }
   BlockHash root() const { return root_; }
   const SequenceText& text() const { return text_; }

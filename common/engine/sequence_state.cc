@@ -46,8 +46,8 @@ class Reader {
 };
 
 absl::Status Contradiction(absl::string_view field) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "sequence state contradicts the request's ", field));
+  return absl::InvalidArgumentError(
+      absl::StrCat("sequence state contradicts the request's ", field));
 }
 
 absl::StatusOr<std::vector<TokenId>> TakeTokens(Reader& reader,
@@ -108,9 +108,8 @@ absl::StatusOr<std::unique_ptr<Sequence>> ParseState(
         absl::StrCat("sequence state version ", version,
                      " is not known to this build (it knows ", kVersion, ")"));
   }
-  ASSIGN_OR_RETURN(
-      std::vector<TokenId> tokens,
-      TakeTokens(reader, request, *tokenizer, context_length));
+  ASSIGN_OR_RETURN(std::vector<TokenId> tokens,
+                   TakeTokens(reader, request, *tokenizer, context_length));
   ASSIGN_OR_RETURN(uint64_t seed, reader.Take<uint64_t>("seed"));
   if (seed != request.sampling.seed) return Contradiction("seed");
   ASSIGN_OR_RETURN(SequenceText text,

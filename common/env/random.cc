@@ -15,7 +15,9 @@ uint64_t Join(uint32_t low, uint32_t high) {
   return uint64_t{high} << 32 | low;
 }
 
-double ToUnit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
+double ToUnit(uint64_t bits) {
+  return static_cast<double>(bits >> 11) * 0x1p-53;
+}
 
 }  // namespace
 
@@ -35,10 +37,10 @@ std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
 }
 
 double SampleUniform(uint64_t seed, uint32_t sample, uint64_t position) {
-  auto out = Philox4x32({static_cast<uint32_t>(position),
-                         static_cast<uint32_t>(position >> 32), sample, 0},
-                        {static_cast<uint32_t>(seed),
-                         static_cast<uint32_t>(seed >> 32)});
+  auto out = Philox4x32(
+      {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32),
+       sample, 0},
+      {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
   return ToUnit(Join(out[0], out[1]));
 }
 

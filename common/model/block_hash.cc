@@ -44,9 +44,9 @@ BlockHash BlockHasher::Root(const Scope& scope) const {
   AppendText(text, scope.adapter);
   AppendText(text, scope.tenant);
   AppendText(text, scope.cache_salt);
-  return BlockHash(NonZero(XXH3_64bits_withSecret(
-      text.data(), text.size(), secret_.bytes().data(),
-      secret_.bytes().size())));
+  return BlockHash(NonZero(XXH3_64bits_withSecret(text.data(), text.size(),
+                                                  secret_.bytes().data(),
+                                                  secret_.bytes().size())));
 }
 
 BlockHash BlockHasher::Next(BlockHash parent,
@@ -56,9 +56,9 @@ BlockHash BlockHasher::Next(BlockHash parent,
   text.reserve(8 + 4 * kBlockTokens);
   Append<uint64_t>(text, parent.value());
   for (TokenId token : tokens) Append<uint32_t>(text, token);
-  return BlockHash(NonZero(XXH3_64bits_withSecret(
-      text.data(), text.size(), secret_.bytes().data(),
-      secret_.bytes().size())));
+  return BlockHash(NonZero(XXH3_64bits_withSecret(text.data(), text.size(),
+                                                  secret_.bytes().data(),
+                                                  secret_.bytes().size())));
 }
 
 std::vector<BlockHash> BlockHasher::Chain(
@@ -74,8 +74,7 @@ std::vector<BlockHash> BlockHasher::Chain(
 
 uint64_t BlockHasher::Checksum(absl::Span<const uint8_t> bytes) const {
   return XXH3_64bits_withSecret(bytes.data(), bytes.size(),
-                                secret_.bytes().data(),
-                                secret_.bytes().size());
+                                secret_.bytes().data(), secret_.bytes().size());
 }
 
 uint64_t BlockHasher::ChecksumPieces(

@@ -59,17 +59,16 @@ absl::Status ValidateStop(const StopConditions& stop,
   if (stop.max_tokens < 1) {
     return Invalid("max_tokens", absl::StrCat(stop.max_tokens), "1 or more");
   }
-  if (stop.stop_strings.size() >
-      static_cast<size_t>(limits.max_stop_strings)) {
+  if (stop.stop_strings.size() > static_cast<size_t>(limits.max_stop_strings)) {
     return Invalid("stop", absl::StrCat(stop.stop_strings.size(), " strings"),
                    absl::StrCat("at most ", limits.max_stop_strings));
   }
   for (const std::string& text : stop.stop_strings) {
     if (text.empty() ||
         text.size() > static_cast<size_t>(limits.max_stop_string_bytes)) {
-      return Invalid("stop", absl::StrCat(text.size(), " bytes long"),
-                     absl::StrCat("1 to ", limits.max_stop_string_bytes,
-                                  " bytes long"));
+      return Invalid(
+          "stop", absl::StrCat(text.size(), " bytes long"),
+          absl::StrCat("1 to ", limits.max_stop_string_bytes, " bytes long"));
     }
   }
   for (TokenId id : stop.stop_ids) {

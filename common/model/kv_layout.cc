@@ -35,10 +35,12 @@ std::vector<Segment> KvLayout::Segments(BlockIndex block,
 }
 
 LayoutId KvLayout::id() const {
-  std::array<uint32_t, 6> fields = {
-      static_cast<uint32_t>(layers),       static_cast<uint32_t>(kv_heads),
-      static_cast<uint32_t>(head_dim),     kBlockTokens,
-      static_cast<uint32_t>(ElementBytes(type)), static_cast<uint32_t>(arrangement)};
+  std::array<uint32_t, 6> fields = {static_cast<uint32_t>(layers),
+                                    static_cast<uint32_t>(kv_heads),
+                                    static_cast<uint32_t>(head_dim),
+                                    kBlockTokens,
+                                    static_cast<uint32_t>(ElementBytes(type)),
+                                    static_cast<uint32_t>(arrangement)};
   return LayoutId(XXH3_64bits(fields.data(), sizeof(fields)));
 }
 

@@ -7,12 +7,19 @@
 
 namespace penstock {
 
-enum class TokenKind { kNormal, kControl, kUserDefined, kUnknown, kByte, kUnused };
+enum class TokenKind {
+  kNormal,
+  kControl,
+  kUserDefined,
+  kUnknown,
+  kByte,
+  kUnused
+};
 
 // What a tokenizer needs from a model file. Plain data, immutable.
 struct Vocabulary {
-  std::string model;          // tokenizer.ggml.model, e.g. "gpt2"
-  std::string pre_tokenizer;  // tokenizer.ggml.pre, e.g. "smollm"
+  std::string model;                // tokenizer.ggml.model, e.g. "gpt2"
+  std::string pre_tokenizer;        // tokenizer.ggml.pre, e.g. "smollm"
   std::vector<std::string> tokens;  // in the file's own (byte-level) alphabet
   std::vector<TokenKind> kinds;     // as many as tokens
   std::vector<std::string> merges;  // "left right", best rank first

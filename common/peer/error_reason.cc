@@ -54,9 +54,7 @@ constexpr Row kRows[] = {
     {ErrorReason::kInternal, "INTERNAL", absl::StatusCode::kInternal, false},
 };
 
-const Row& RowOf(ErrorReason reason) {
-  return kRows[static_cast<int>(reason)];
-}
+const Row& RowOf(ErrorReason reason) { return kRows[static_cast<int>(reason)]; }
 
 ErrorReason ReasonOf(absl::StatusCode code) {
   switch (code) {
@@ -97,9 +95,9 @@ absl::string_view OutcomeName(const absl::Status& status) {
 absl::Status MakeError(ErrorReason reason, absl::string_view message,
                        absl::string_view field, absl::Duration retry_after) {
   absl::Status status(CodeOf(reason), message);
-  status.SetPayload(kUrl, absl::Cord(absl::StrCat(
-                              static_cast<int>(reason), "\n", field, "\n",
-                              absl::ToInt64Milliseconds(retry_after))));
+  status.SetPayload(
+      kUrl, absl::Cord(absl::StrCat(static_cast<int>(reason), "\n", field, "\n",
+                                    absl::ToInt64Milliseconds(retry_after))));
   return status;
 }
 
@@ -113,8 +111,8 @@ ErrorInfo ErrorInfoOf(const absl::Status& status) {
   std::vector<std::string> parts = absl::StrSplit(text, '\n');
   int reason = 0;
   int64_t retry_ms = 0;
-  if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &reason) ||
-      reason < 0 || reason >= static_cast<int>(std::size(kRows)) ||
+  if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &reason) || reason < 0 ||
+      reason >= static_cast<int>(std::size(kRows)) ||
       !absl::SimpleAtoi(parts[2], &retry_ms)) {
     return info;
   }

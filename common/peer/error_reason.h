@@ -12,29 +12,29 @@ namespace penstock {
 // details; one table maps each to a gRPC code (and later an HTTP status).
 enum class ErrorReason {
   kUnknown,
-  kInvalidField,         // a field's value is out of range
+  kInvalidField,  // a field's value is out of range
   kPromptEmpty,
   kPromptTooLong,
   kPromptNotUtf8,
   kModelNotFound,
   kFieldNotImplemented,
-  kQueueFull,            // retry later
-  kKvTooSmall,           // the request can never fit this worker's KV memory
-  kNoWorkers,            // no healthy worker for a role
+  kQueueFull,   // retry later
+  kKvTooSmall,  // the request can never fit this worker's KV memory
+  kNoWorkers,   // no healthy worker for a role
   kWorkerLost,
   kTransferFailed,
   kDeadline,
   kCancelled,
   kDraining,
-  kIncompatibleWorker,   // layout, content or protocol differ
+  kIncompatibleWorker,  // layout, content or protocol differ
   kInternal,
 };
 
 struct ErrorInfo {
   ErrorReason reason = ErrorReason::kUnknown;
-  std::string field;            // empty: no single field is to blame
+  std::string field;  // empty: no single field is to blame
   bool retryable = false;
-  absl::Duration retry_after;   // zero: no advice
+  absl::Duration retry_after;  // zero: no advice
 };
 
 absl::string_view ReasonName(ErrorReason reason);

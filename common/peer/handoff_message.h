@@ -24,7 +24,7 @@ struct Offer {
   ContentId content;
   NumericsId numerics;
   int prompt_tokens = 0;
-  std::vector<BlockHash> block_hashes;  // of the prompt's full blocks
+  std::vector<BlockHash> block_hashes;    // of the prompt's full blocks
   std::vector<TransportKind> transports;  // that P can use, best first
 };
 
@@ -100,9 +100,9 @@ struct FenceAck {
   TransferId transfer;
 };
 
-using HandoffMessage = std::variant<Offer, Credit, Reject, Grant, ChunkDone,
-                                    ChunkNack, Commit, CommitAck, Renew, Abort,
-                                    FenceAck>;
+using HandoffMessage =
+    std::variant<Offer, Credit, Reject, Grant, ChunkDone, ChunkNack, Commit,
+                 CommitAck, Renew, Abort, FenceAck>;
 
 TransferId TransferOf(const HandoffMessage& message);
 const char* MessageName(const HandoffMessage& message);

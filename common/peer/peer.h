@@ -9,8 +9,8 @@ namespace penstock {
 
 // Where a peer listens for control; advertised, not the listening address.
 struct PeerAddress {
-  std::string worker;    // its name
-  std::string control;   // "host:port"
+  std::string worker;   // its name
+  std::string control;  // "host:port"
 };
 
 // Control plane to other workers. Owned by the worker host; called from the

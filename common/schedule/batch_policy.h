@@ -11,21 +11,21 @@ namespace penstock {
 
 // One sequence as the policy sees it.
 struct SequenceView {
-  SequenceId id;         // grows with arrival: smaller is older
-  int priority = 0;      // higher goes first among the waiting
-  int length = 0;        // tokens so far: prompt and generated
-  int computed = 0;      // leading positions whose KV is in its blocks
-  int blocks = 0;        // that it holds
-  bool running = false;  // false: waits for its first or next admission
+  SequenceId id;          // grows with arrival: smaller is older
+  int priority = 0;       // higher goes first among the waiting
+  int length = 0;         // tokens so far: prompt and generated
+  int computed = 0;       // leading positions whose KV is in its blocks
+  int blocks = 0;         // that it holds
+  bool running = false;   // false: waits for its first or next admission
   int cached_blocks = 0;  // waiting only: blocks a prefix match would give it
 };
 
 struct EngineView {
   std::vector<SequenceView> sequences;  // oldest first
-  int free_blocks = 0;  // free now or by eviction
-  int max_rows = 0;       // rows a step may have
-  int max_sequences = 0;  // sequences a step may have
-  int prefill_chunk = 0;  // rows of one sequence's prefill in a step
+  int free_blocks = 0;                  // free now or by eviction
+  int max_rows = 0;                     // rows a step may have
+  int max_sequences = 0;                // sequences a step may have
+  int prefill_chunk = 0;     // rows of one sequence's prefill in a step
   int watermark_blocks = 0;  // kept free at admission, for growth
 };
 

@@ -85,8 +85,8 @@ class Planner {
     for (size_t i = 0; i < view_.sequences.size() && !Full(); ++i) {
       const SequenceView& s = view_.sequences[i];
       if (preempted_[i] || !Prefilling(s)) continue;
-      int rows = std::min({s.length - s.computed, view_.prefill_chunk,
-                           rows_left_});
+      int rows =
+          std::min({s.length - s.computed, view_.prefill_chunk, rows_left_});
       if (Grow(i, rows)) Take(i, rows);
     }
   }

@@ -72,8 +72,8 @@ TEST(ContinuousBatchingTest, PreemptsTheYoungestNeverTheOldest) {
 }
 
 TEST(ContinuousBatchingTest, ANewcomerIsNotAdmittedWhileOthersArePreempted) {
-  auto d = Plan(
-      View({Running(1, 17, 16), Running(2, 17, 16), Waiting(3, 1)}, 0));
+  auto d =
+      Plan(View({Running(1, 17, 16), Running(2, 17, 16), Waiting(3, 1)}, 0));
   EXPECT_TRUE(d.admit.empty());
 }
 

@@ -55,9 +55,8 @@ DecodeTransfer* DecodeRole::Find(const WorkerKey& peer, TransferId id) {
 
 void DecodeRole::OnOffer(const WorkerKey& peer, Offer offer) {
   auto reject = [&](ErrorReason reason, absl::string_view why) {
-    context_->peers->Send(
-        peer, Reject{offer.transfer, CodeOf(reason), std::string(why),
-                     absl::Seconds(1)});
+    context_->peers->Send(peer, Reject{offer.transfer, CodeOf(reason),
+                                       std::string(why), absl::Seconds(1)});
   };
   std::unique_ptr<DecodeTransfer>& transfer = transfers_[offer.transfer];
   if (transfer != nullptr) {
@@ -68,8 +67,8 @@ void DecodeRole::OnOffer(const WorkerKey& peer, Offer offer) {
     transfer->OnOffer(peer, std::move(offer));
     return;
   }
-  if (draining_ || static_cast<int>(transfers_.size()) >
-                       context_->options.max_transfers) {
+  if (draining_ ||
+      static_cast<int>(transfers_.size()) > context_->options.max_transfers) {
     transfers_.erase(offer.transfer);
     reject(draining_ ? ErrorReason::kDraining : ErrorReason::kQueueFull,
            draining_ ? "the decode worker drains"
@@ -155,8 +154,7 @@ bool DecodeRole::GrantCredits() {
 
 bool DecodeRole::Reap() {
   auto released = [](const auto& entry) { return entry.second->released(); };
-  return std::erase_if(transfers_, released) +
-             std::erase_if(local_, released) >
+  return std::erase_if(transfers_, released) + std::erase_if(local_, released) >
          0;
 }
 
@@ -168,8 +166,6 @@ bool DecodeRole::Poll() {
   return progress;
 }
 
-int DecodeRole::waiting() const {
-  return static_cast<int>(uncredited_.size());
-}
+int DecodeRole::waiting() const { return static_cast<int>(uncredited_.size()); }
 
 }  // namespace penstock

@@ -42,8 +42,8 @@ void DecodeTransfer::ArmDeadline() {
   if (leg_.request.timeout == absl::InfiniteDuration()) return;
   deadline_timer_ = context_->timers->Schedule(
       context_->clock->Now() + leg_.request.timeout, [this] {
-        Fail(MakeError(ErrorReason::kDeadline,
-                       "the request's deadline passed"));
+        Fail(
+            MakeError(ErrorReason::kDeadline, "the request's deadline passed"));
       });
 }
 
@@ -80,8 +80,8 @@ void DecodeTransfer::OnLeg(LegRequest leg, LegSink* sink) {
   leg_ = std::move(leg);
   output_ = std::make_unique<LegOutput>(leg_, LegKind::kDecode, sink,
                                         context_->clock, context_->probe);
-  root_ = context_->hasher->Root({context_->content, "", leg_.request.tenant,
-                                  leg_.request.cache_salt});
+  root_ = context_->hasher->Root(
+      {context_->content, "", leg_.request.tenant, leg_.request.cache_salt});
   ArmDeadline();
 }
 
@@ -105,8 +105,7 @@ absl::Status DecodeTransfer::CheckOffer() const {
                      absl::StrCat("KV layout or model of ", peer_.name,
                                   " differs from this worker's"));
   }
-  if (offer_->prompt_tokens !=
-          static_cast<int>(leg_.request.prompt.size()) ||
+  if (offer_->prompt_tokens != static_cast<int>(leg_.request.prompt.size()) ||
       offer_->block_hashes !=
           context_->hasher->Chain(root_, leg_.request.prompt)) {
     return MakeError(ErrorReason::kInternal,
@@ -231,9 +230,9 @@ void DecodeTransfer::TakeShared(const ChunkDone& message) {
     size_t at = message.first_prompt_block + i;
     BlockHold hold = context_->pool->TryHold(message.shared[i]);
     if (at != blocks_.size() || at >= verified_.size() || !hold) {
-      Fail(MakeError(ErrorReason::kTransferFailed,
-                     absl::StrCat("shared block ", at,
-                                  " is out of order or gone")));
+      Fail(MakeError(
+          ErrorReason::kTransferFailed,
+          absl::StrCat("shared block ", at, " is out of order or gone")));
       return;
     }
     blocks_.push_back(std::move(hold));
@@ -302,28 +301,25 @@ void DecodeTransfer::OnCommit(Commit message) {
 
 absl::Status DecodeTransfer::Verify(const KvManifest& manifest) {
   auto mismatch = [&](absl::string_view what) {
-    return MakeError(ErrorReason::kTransferFailed,
-                     absl::StrCat("manifest of ", peer_.name,
-                                  " does not match: ", what));
+    return MakeError(
+        ErrorReason::kTransferFailed,
+        absl::StrCat("manifest of ", peer_.name, " does not match: ", what));
   };
   if (manifest.layout != context_->layout.id() ||
       manifest.content != context_->content) {
     return mismatch("layout or model");
   }
-  if (manifest.prompt_tokens !=
-          static_cast<int>(leg_.request.prompt.size()) ||
+  if (manifest.prompt_tokens != static_cast<int>(leg_.request.prompt.size()) ||
       manifest.block_hashes !=
           context_->hasher->Chain(root_, leg_.request.prompt)) {
     return mismatch("token hash chain");
   }
   if (manifest.chunks != chunks_) return mismatch("chunk count");
   if (static_cast<int>(blocks_.size()) != prompt_blocks() ||
-      std::find(verified_.begin(), verified_.end(), false) !=
-          verified_.end()) {
+      std::find(verified_.begin(), verified_.end(), false) != verified_.end()) {
     return mismatch("a block is missing");
   }
-  if (!shared_ &&
-      manifest.moved.size() != blocks_.size() - have_blocks_) {
+  if (!shared_ && manifest.moved.size() != blocks_.size() - have_blocks_) {
     return mismatch("moved block count");
   }
   for (const KvManifest::MovedBlock& moved : manifest.moved) {
@@ -336,9 +332,8 @@ absl::Status DecodeTransfer::Verify(const KvManifest& manifest) {
       return mismatch(absl::StrCat("checksum of block ", moved.prompt_block));
     }
   }
-  auto sequence =
-      ParseState(manifest.state, leg_.request, root_, context_->tokenizer,
-                 context_->context_length);
+  auto sequence = ParseState(manifest.state, leg_.request, root_,
+                             context_->tokenizer, context_->context_length);
   if (!sequence.ok()) return mismatch(sequence.status().message());
   sequence_ = *std::move(sequence);
   return absl::OkStatus();
@@ -347,9 +342,9 @@ absl::Status DecodeTransfer::Verify(const KvManifest& manifest) {
 void DecodeTransfer::Activate() {
   Move(state_, DecodeState::kActive);
   pins_.clear();
-  context_->probe->TransferEnded(
-      HandoffProbe::Direction::kIn, summary_.transport, "ok",
-      summary_.bytes_moved, context_->clock->Now() - credited_at_);
+  context_->probe->TransferEnded(HandoffProbe::Direction::kIn,
+                                 summary_.transport, "ok", summary_.bytes_moved,
+                                 context_->clock->Now() - credited_at_);
   const KvManifest& manifest = commit_->manifest;
   output_->timings() = manifest.timings;
   output_->set_cached_tokens(manifest.cached_tokens);
@@ -404,8 +399,8 @@ void DecodeTransfer::OnPeerLost(const absl::Status& why) {
   if (state_ >= DecodeState::kCommitted) return;
   offer_.reset();
   Fail(MakeError(ErrorReason::kWorkerLost,
-                 absl::StrCat("prefill worker ", peer_.name, " was lost: ",
-                              why.message())));
+                 absl::StrCat("prefill worker ", peer_.name,
+                              " was lost: ", why.message())));
 }
 
 void DecodeTransfer::Fail(const absl::Status& status) {
@@ -425,9 +420,8 @@ void DecodeTransfer::Fail(const absl::Status& status) {
         Send(Abort{id_, status.code(), std::string(status.message())});
       }
       context_->probe->TransferEnded(
-          HandoffProbe::Direction::kIn, summary_.transport,
-          OutcomeName(status), summary_.bytes_moved,
-          context_->clock->Now() - credited_at_);
+          HandoffProbe::Direction::kIn, summary_.transport, OutcomeName(status),
+          summary_.bytes_moved, context_->clock->Now() - credited_at_);
       BeginRevoke();
       return;
     case DecodeState::kActive:

@@ -19,10 +19,9 @@ LocalGeneration::~LocalGeneration() {
 
 void LocalGeneration::Start() {
   const GenerateRequest& request = leg_.request;
-  absl::Status fits = context_->engine->CheckFits(
-      std::min<int64_t>(static_cast<int64_t>(request.prompt.size()) +
-                            request.stop.max_tokens,
-                        context_->context_length));
+  absl::Status fits = context_->engine->CheckFits(std::min<int64_t>(
+      static_cast<int64_t>(request.prompt.size()) + request.stop.max_tokens,
+      context_->context_length));
   if (!fits.ok()) {
     End(fits);
     return;
@@ -42,7 +41,7 @@ void LocalGeneration::Start() {
     deadline_timer_ = context_->timers->Schedule(
         context_->clock->Now() + request.timeout, [this] {
           End(MakeError(ErrorReason::kDeadline,
-                         "the request's deadline passed"));
+                        "the request's deadline passed"));
         });
   }
   output_.Accept();

@@ -18,8 +18,8 @@ struct BackendCaps {
   // A row's result does not depend on the batch, on chunking or on where its
   // KV came from.
   bool batch_invariant = false;
-  int max_rows = 0;       // of one step
-  int max_sequences = 0;  // of one step
+  int max_rows = 0;             // of one step
+  int max_sequences = 0;        // of one step
   bool layer_progress = false;  // StepProgress comes before StepResult
 };
 

@@ -32,8 +32,8 @@ struct SequenceRows {
 // it until the step's result is polled.
 struct StepPlan {
   uint64_t step = 0;
-  std::vector<TokenId> tokens;      // [rows]
-  std::vector<int32_t> positions;   // [rows], consecutive within a sequence
+  std::vector<TokenId> tokens;     // [rows]
+  std::vector<int32_t> positions;  // [rows], consecutive within a sequence
   std::vector<SequenceRows> sequences;
   std::vector<BlockIndex> block_table;
   std::vector<SampleRow> samples;

@@ -47,8 +47,8 @@ std::vector<CacheEvent> CacheEventLog::Snapshot() const {
   std::sort(nodes.begin(), nodes.end());
   std::vector<CacheEvent> out = {{last_, CacheCleared{}}};
   for (const auto& [sequence, hash] : nodes) {
-    out.push_back({last_, BlocksStored{stored_.find(hash)->second.parent,
-                                       {hash}}});
+    out.push_back(
+        {last_, BlocksStored{stored_.find(hash)->second.parent, {hash}}});
   }
   return out;
 }

@@ -22,8 +22,8 @@ class PrefixCacheTest : public testing::Test {
     auto holds = *pool_.TryAllocate(blocks);
     BlockHash parent = root_;
     for (int i = 0; i < blocks; ++i) {
-      auto span = absl::MakeConstSpan(tokens).subspan(i * kBlockTokens,
-                                                      kBlockTokens);
+      auto span =
+          absl::MakeConstSpan(tokens).subspan(i * kBlockTokens, kBlockTokens);
       BlockHash hash = hasher_.Next(parent, span);
       holds[i] = cache_.Insert(parent, hash, span, holds[i].ref());
       parent = hash;
@@ -117,8 +117,8 @@ TEST_F(PrefixCacheTest, RandomUseKeepsChainsWhole) {
   SeededRandom random(3);
   std::vector<std::vector<BlockHold>> running;
   for (int i = 0; i < 2000; ++i) {
-    auto tokens = Tokens(kBlockTokens * (1 + random.Below(3)),
-                         100 * random.Below(4));
+    auto tokens =
+        Tokens(kBlockTokens * (1 + random.Below(3)), 100 * random.Below(4));
     int blocks = tokens.size() / kBlockTokens;
     switch (random.Below(3)) {
       case 0:

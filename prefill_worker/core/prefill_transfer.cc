@@ -144,8 +144,8 @@ void PrefillTransfer::OnReject(const Reject& message) {
 void PrefillTransfer::OnGrant(const Grant& message) {
   RefreshLease();
   for (size_t i = 0; i < message.blocks.size(); ++i) {
-    int64_t block = int64_t{message.first_prompt_block} +
-                    static_cast<int64_t>(i);
+    int64_t block =
+        int64_t{message.first_prompt_block} + static_cast<int64_t>(i);
     if (block < 0 || block >= prompt_blocks()) continue;
     granted_[static_cast<int>(block)] = message.blocks[i];
   }
@@ -160,8 +160,7 @@ void PrefillTransfer::OnScheduled() { output_.MarkScheduled(); }
 
 void PrefillTransfer::OnComputed(int computed) {
   int prompt = static_cast<int>(leg_.request.prompt.size());
-  int ready =
-      computed >= prompt ? prompt_blocks() : computed / kBlockTokens;
+  int ready = computed >= prompt ? prompt_blocks() : computed / kBlockTokens;
   ready_blocks_ = std::max(ready_blocks_, ready);
   SendReadyBlocks();
 }
@@ -213,9 +212,9 @@ void PrefillTransfer::Post(Chunk chunk) {
                       granted_.at(chunk.first_block + static_cast<int>(i)),
                       {0, context_->layout.layers}});
   }
-  PostId post = transport_->Post(
-      peer_, id_, std::move(writes),
-      context_->clock->Now() + context_->options.post_timeout);
+  PostId post =
+      transport_->Post(peer_, id_, std::move(writes),
+                       context_->clock->Now() + context_->options.post_timeout);
   posts_.emplace(post, std::move(chunk));
   if (state_ == PrefillState::kComputing) Move(state_, PrefillState::kSending);
 }
@@ -256,17 +255,17 @@ void PrefillTransfer::OnNack(const ChunkNack& message) {
   auto node = done_.extract(message.chunk);
   if (node.empty()) return;
   if (state_ == PrefillState::kSent) {
-    Fail(MakeError(ErrorReason::kTransferFailed,
-                   absl::StrCat("decode worker ", peer_.name,
-                                " refused a chunk after the commit: ",
-                                message.reason)));
+    Fail(MakeError(
+        ErrorReason::kTransferFailed,
+        absl::StrCat("decode worker ", peer_.name,
+                     " refused a chunk after the commit: ", message.reason)));
     return;
   }
   if (node.mapped().attempts >= context_->options.max_chunk_attempts) {
-    Fail(MakeError(ErrorReason::kTransferFailed,
-                   absl::StrCat("decode worker ", peer_.name,
-                                " refused a chunk too often: ",
-                                message.reason)));
+    Fail(MakeError(
+        ErrorReason::kTransferFailed,
+        absl::StrCat("decode worker ", peer_.name,
+                     " refused a chunk too often: ", message.reason)));
     return;
   }
   Post(std::move(node.mapped()));

@@ -87,13 +87,13 @@ class PrefillTransfer : public SequenceListener {
 
   bool shared_ = false;
   KvTransport* transport_ = nullptr;
-  int have_blocks_ = 0;  // leading blocks that decode has already
+  int have_blocks_ = 0;              // leading blocks that decode has already
   std::map<int, BlockRef> granted_;  // by prompt block
-  int ready_blocks_ = 0;  // leading blocks whose KV is complete here
-  int next_block_ = 0;    // first block not posted yet
+  int ready_blocks_ = 0;             // leading blocks whose KV is complete here
+  int next_block_ = 0;               // first block not posted yet
   int next_chunk_ = 0;
-  std::map<PostId, Chunk> posts_;   // in flight
-  std::map<int, Chunk> done_;       // by number; kept for a Nack
+  std::map<PostId, Chunk> posts_;  // in flight
+  std::map<int, Chunk> done_;      // by number; kept for a Nack
   uint64_t bytes_ = 0;
   bool first_token_made_ = false;
   Instant first_token_at_;

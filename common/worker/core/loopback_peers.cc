@@ -33,8 +33,7 @@ bool LoopbackPeers::Deliver(PeerListener& listener) {
           failed->address,
           absl::UnavailableError("this worker has no control plane"));
     } else {
-      listener.OnPeerMessage(self_,
-                             std::move(std::get<HandoffMessage>(event)));
+      listener.OnPeerMessage(self_, std::move(std::get<HandoffMessage>(event)));
     }
   }
   return !events.empty();

@@ -46,9 +46,9 @@ absl::StatusOr<std::unique_ptr<WorkerCore>> WorkerCore::Create(
         "a worker needs a role: prefill, decode or both");
   }
   if (options.total_blocks < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "kv_memory holds no KV block; one takes ",
-        ports.backend->kv_layout().block_bytes(), " bytes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("kv_memory holds no KV block; one takes ",
+                     ports.backend->kv_layout().block_bytes(), " bytes"));
   }
   return std::unique_ptr<WorkerCore>(
       new WorkerCore(std::move(options), std::move(ports)));
@@ -121,8 +121,8 @@ void WorkerCore::StartLeg(LegKind kind, LegRequest request, LegSink* sink) {
     sink->OnFinished(valid);
     return;
   }
-  bool has_role = kind == LegKind::kPrefill ? prefill_ != nullptr
-                                            : decode_ != nullptr;
+  bool has_role =
+      kind == LegKind::kPrefill ? prefill_ != nullptr : decode_ != nullptr;
   if (!has_role) {
     sink->OnFinished(MakeError(
         ErrorReason::kIncompatibleWorker,
@@ -155,7 +155,7 @@ bool WorkerCore::Tick() {
 }
 
 bool WorkerCore::idle() const {
-  return !engine_.has_sequences() && peers_->empty() &&
+  return !engine_.busy() && peers_->empty() &&
          (prefill_ == nullptr || prefill_->idle()) &&
          (decode_ == nullptr || decode_->idle());
 }

@@ -1,0 +1,463 @@
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/peer/error_reason.h"
+#include "gtest/gtest.h"
+#include "tests/simulation/sim_worker.h"
+
+namespace penstock {
+namespace {
+
+// What one leg gave.
+struct Leg : LegSink {
+  void OnAccepted() override { accepted = true; }
+  void OnFrame(TokenFrame frame) override {
+    EXPECT_FALSE(ended.has_value());
+    if (first_index < 0) first_index = frame.first_index;
+    for (const FrameToken& token : frame.tokens) {
+      EXPECT_EQ(frame.first_index + 0u, first_index + tokens.size());
+      tokens.push_back(token.id);
+      text += token.text;
+    }
+    text += frame.final_text;
+    if (frame.finish != FinishReason::kNone) last = frame;
+  }
+  void OnFinished(const absl::Status& status) override {
+    EXPECT_FALSE(ended.has_value());
+    ended = status;
+  }
+  bool accepted = false;
+  int first_index = -1;
+  std::vector<TokenId> tokens;
+  std::string text;
+  std::optional<TokenFrame> last;
+  std::optional<absl::Status> ended;
+};
+
+class HandoffTest : public testing::Test {
+ protected:
+  void SetUp() override { Start({}); }
+
+  void Start(SimWorkerOptions options) {
+    prefill_.reset();
+    decode_.reset();
+    prefill_ = Make("p", 1, {true, false}, options);
+    decode_ = Make("d", 2, {false, true}, options);
+  }
+
+  std::unique_ptr<SimWorker> Make(std::string name, uint64_t incarnation,
+                                  WorkerRoles roles, SimWorkerOptions options) {
+    options.key = {name, Incarnation(incarnation)};
+    options.roles = roles;
+    return std::make_unique<SimWorker>(options, &network_, &clock_, &timers_,
+                                       &hasher_, &tokenizer_);
+  }
+
+  GenerateRequest Request(uint64_t id, int prompt, int max_tokens) {
+    GenerateRequest request;
+    request.id = RequestId(id);
+    for (int i = 0; i < prompt; ++i) {
+      request.prompt.push_back(1 + (i * 7 + id * 13) % 900);
+    }
+    request.stop.max_tokens = max_tokens;
+    request.sampling.seed = id;
+    return request;
+  }
+
+  LegRequest LegFor(const GenerateRequest& request, const SimWorker& worker,
+                    std::string partner) {
+    LegRequest leg;
+    leg.request = request;
+    leg.attempt = AttemptId(1);
+    leg.partner = {partner, partner};
+    leg.worker_incarnation = worker.key().incarnation;
+    return leg;
+  }
+
+  // Starts both legs of a handed-off request.
+  void StartPair(const GenerateRequest& request, Leg& p, Leg& d) {
+    prefill_->core().StartLeg(
+        LegKind::kPrefill, LegFor(request, *prefill_, decode_->key().name), &p);
+    decode_->core().StartLeg(
+        LegKind::kDecode, LegFor(request, *decode_, prefill_->key().name), &d);
+    prefill_->Settle();
+    decode_->Settle();
+  }
+
+  template <typename Condition>
+  bool RunUntil(Condition condition, absl::Duration limit = absl::Seconds(60)) {
+    Instant end = clock_.Now() + limit;
+    while (!condition()) {
+      Instant next = timers_.NextDeadline();
+      if (next > end) return false;
+      clock_.AdvanceTo(std::max(next, clock_.Now()));
+      timers_.RunDue(clock_.Now());
+      if (prefill_) prefill_->Settle();
+      if (decode_) decode_->Settle();
+    }
+    return true;
+  }
+
+  void ExpectClean(SimWorker& worker) {
+    EXPECT_TRUE(RunUntil([&] { return worker.core().idle(); }));
+    BlockCounts counts = worker.core().pool().counts();
+    EXPECT_EQ(counts.active + counts.in_transfer + counts.quarantined, 0)
+        << worker.key().name;
+    EXPECT_EQ(counts.free + counts.cached, worker.core().pool().total());
+  }
+
+  ManualClock clock_;
+  Timers timers_;
+  HashSecret secret_{"simulation"};
+  BlockHasher hasher_{secret_};
+  SimTokenizer tokenizer_;
+  SimNetwork network_{&clock_, &timers_, &hasher_, SimModel::Layout(),
+                      absl::Milliseconds(1)};
+  std::unique_ptr<SimWorker> prefill_;
+  std::unique_ptr<SimWorker> decode_;
+};
+
+TEST_F(HandoffTest, MovesEveryPageAndDecodesTheSameTokens) {
+  GenerateRequest request = Request(1, 100, 20);
+  Leg p, d;
+  StartPair(request, p, d);
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  EXPECT_TRUE(p.ended->ok()) << *p.ended;
+  EXPECT_TRUE(d.ended->ok()) << *d.ended;
+  EXPECT_EQ(p.first_index, 0);
+  EXPECT_EQ(d.first_index, 1);
+  std::vector<TokenId> all = p.tokens;
+  all.insert(all.end(), d.tokens.begin(), d.tokens.end());
+  EXPECT_EQ(all, SimModel::Generate(request.prompt, 20, 1));
+  ASSERT_TRUE(d.last.has_value());
+  EXPECT_EQ(d.last->finish, FinishReason::kLength);
+  EXPECT_EQ(d.last->usage.prompt_tokens, 100);
+  EXPECT_EQ(d.last->usage.completion_tokens, 20);
+  // 100 tokens lie in 7 blocks; decode computed none of the prompt.
+  EXPECT_EQ(d.last->transfer.blocks_moved, 7u);
+  EXPECT_EQ(d.last->transfer.bytes_moved, 7 * SimModel::Layout().block_bytes());
+  EXPECT_EQ(d.last->transfer.decode_prompt_tokens, 0u);
+  EXPECT_EQ(d.last->transfer.transport, "tcp");
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, OnlyMissingBlocksTravel) {
+  Leg p1, d1, p2, d2;
+  GenerateRequest request = Request(1, 100, 5);
+  StartPair(request, p1, d1);
+  ASSERT_TRUE(RunUntil([&] { return d1.ended && p1.ended; }));
+  request.id = RequestId(2);
+  StartPair(request, p2, d2);
+  ASSERT_TRUE(RunUntil([&] { return d2.ended && p2.ended; }));
+  EXPECT_EQ(d2.tokens, d1.tokens);
+  EXPECT_EQ(p2.tokens, p1.tokens);
+  // Six full blocks are cached at decode; the partial tail travels again.
+  EXPECT_EQ(d2.last->transfer.blocks_moved, 1u);
+  EXPECT_EQ(d2.last->usage.cached_tokens, 96);
+}
+
+TEST_F(HandoffTest, OneWorkerWithBothRolesSharesBlocks) {
+  prefill_.reset();
+  decode_.reset();
+  auto both = Make("b", 9, {true, true}, {});
+  GenerateRequest request = Request(1, 100, 20);
+  Leg p, d;
+  both->core().StartLeg(LegKind::kPrefill, LegFor(request, *both, "b"), &p);
+  both->core().StartLeg(LegKind::kDecode, LegFor(request, *both, "b"), &d);
+  both->Settle();
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  std::vector<TokenId> all = p.tokens;
+  all.insert(all.end(), d.tokens.begin(), d.tokens.end());
+  EXPECT_EQ(all, SimModel::Generate(request.prompt, 20, 1));
+  EXPECT_EQ(d.last->transfer.bytes_moved, 0u);
+  EXPECT_EQ(d.last->transfer.blocks_shared, 7u);
+  EXPECT_EQ(d.last->transfer.decode_prompt_tokens, 0u);
+  // 100 prompt tokens and 19 fed back: nothing was computed twice.
+  EXPECT_EQ(both->backend().rows_computed(), 119);
+  ExpectClean(*both);
+}
+
+TEST_F(HandoffTest, DecodeAlonePrefillsShortPrompts) {
+  GenerateRequest request = Request(1, 10, 20);
+  Leg d;
+  decode_->core().StartLeg(LegKind::kDecode, LegFor(request, *decode_, ""), &d);
+  decode_->Settle();
+  ASSERT_TRUE(RunUntil([&] { return d.ended.has_value(); }));
+  EXPECT_EQ(d.first_index, 0);
+  EXPECT_EQ(d.tokens, SimModel::Generate(request.prompt, 20, 1));
+  EXPECT_EQ(d.last->transfer.transport, "local");
+  EXPECT_EQ(d.last->transfer.decode_prompt_tokens, 10u);
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, TheFirstTokenMayEndTheRequest) {
+  Leg p, d;
+  StartPair(Request(1, 50, 1), p, d);
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  EXPECT_TRUE(p.ended->ok());
+  EXPECT_TRUE(d.ended->ok());
+  EXPECT_EQ(p.tokens.size(), 1u);
+  EXPECT_TRUE(d.tokens.empty());
+  ASSERT_TRUE(p.last.has_value());
+  EXPECT_EQ(p.last->usage.completion_tokens, 1);
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, ALegWithoutItsPartnerEndsInTime) {
+  Leg d, p, lost;
+  decode_->core().StartLeg(LegKind::kDecode,
+                           LegFor(Request(1, 50, 5), *decode_, "p"), &d);
+  prefill_->core().StartLeg(LegKind::kPrefill,
+                            LegFor(Request(2, 50, 5), *prefill_, "d"), &p);
+  prefill_->core().StartLeg(
+      LegKind::kPrefill, LegFor(Request(3, 50, 5), *prefill_, "nobody"), &lost);
+  prefill_->Settle();
+  decode_->Settle();
+  EXPECT_TRUE(RunUntil([&] { return d.ended && p.ended && lost.ended; },
+                       absl::Seconds(11)));
+  EXPECT_FALSE(d.ended->ok());
+  EXPECT_FALSE(p.ended->ok());
+  EXPECT_EQ(ErrorInfoOf(*lost.ended).reason, ErrorReason::kWorkerLost);
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, DrainRefusesNewLegs) {
+  decode_->core().BeginDrain();
+  Leg d;
+  decode_->core().StartLeg(LegKind::kDecode,
+                           LegFor(Request(1, 50, 5), *decode_, ""), &d);
+  ASSERT_TRUE(d.ended.has_value());
+  EXPECT_EQ(ErrorInfoOf(*d.ended).reason, ErrorReason::kDraining);
+}
+
+TEST_F(HandoffTest, WhatCanNeverFitIsRefusedWithTheWayOut) {
+  Leg d;
+  decode_->core().StartLeg(LegKind::kDecode,
+                           LegFor(Request(1, 10, 2000), *decode_, ""), &d);
+  ASSERT_TRUE(d.ended.has_value());
+  EXPECT_EQ(ErrorInfoOf(*d.ended).reason, ErrorReason::kKvTooSmall);
+  EXPECT_NE(d.ended->message().find("--kv-memory"), std::string::npos);
+}
+
+TEST_F(HandoffTest, CancelAtAnyMomentLeavesNothingBehind) {
+  // Each run cancels one virtual half-millisecond later than the one before,
+  // so that every state sees one.
+  for (int when = 0; when < 120; ++when) {
+    Leg p, d;
+    StartPair(Request(100 + when, 90, 8), p, d);
+    Instant at = clock_.Now() + absl::Microseconds(500) * when;
+    RunUntil([&] { return timers_.NextDeadline() > at; });
+    TransferId id{RequestId(100 + when), AttemptId(1)};
+    decode_->core().CancelLeg(LegKind::kDecode, id);
+    prefill_->core().CancelLeg(LegKind::kPrefill, id);
+    EXPECT_TRUE(p.ended && d.ended);
+    ExpectClean(*prefill_);
+    ExpectClean(*decode_);
+  }
+}
+
+TEST_F(HandoffTest, ACancelledLegEndsTheOtherOne) {
+  Leg p, d;
+  StartPair(Request(1, 200, 8), p, d);
+  RunUntil([&] { return d.accepted; });
+  decode_->core().CancelLeg(LegKind::kDecode, {RequestId(1), AttemptId(1)});
+  EXPECT_TRUE(
+      RunUntil([&] { return p.ended.has_value(); }, absl::Milliseconds(50)));
+  EXPECT_FALSE(p.ended->ok());
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, PrefillDeathBeforeCommitEndsTheDecodeLeg) {
+  for (int when = 0; when < 40; ++when) {
+    Leg p, d;
+    StartPair(Request(200 + when, 90, 8), p, d);
+    Instant at = clock_.Now() + absl::Microseconds(500) * when;
+    RunUntil([&] { return timers_.NextDeadline() > at; });
+    network_.Kill("p");
+    prefill_.reset();
+    ASSERT_TRUE(RunUntil([&] { return d.ended.has_value(); }));
+    ExpectClean(*decode_);
+    prefill_ = Make("p", 1000 + when, {true, false}, {});
+  }
+}
+
+TEST_F(HandoffTest, DecodeDeathEndsThePrefillLeg) {
+  for (int when = 0; when < 40; ++when) {
+    Leg p, d;
+    StartPair(Request(300 + when, 90, 8), p, d);
+    Instant at = clock_.Now() + absl::Microseconds(500) * when;
+    RunUntil([&] { return timers_.NextDeadline() > at; });
+    network_.Kill("d");
+    decode_.reset();
+    ASSERT_TRUE(RunUntil([&] { return p.ended.has_value(); }));
+    ExpectClean(*prefill_);
+    decode_ = Make("d", 2000 + when, {false, true}, {});
+  }
+}
+
+TEST_F(HandoffTest, ASilentPeerLosesItsLease) {
+  network_.filter = [](const WorkerKey& from, const WorkerKey&,
+                       const HandoffMessage& message) {
+    return from.name != "p" || std::holds_alternative<Offer>(message);
+  };
+  Leg p, d;
+  StartPair(Request(1, 90, 8), p, d);
+  ASSERT_TRUE(RunUntil([&] { return d.ended.has_value(); }, absl::Seconds(12)));
+  EXPECT_EQ(ErrorInfoOf(*d.ended).reason, ErrorReason::kTransferFailed);
+  ExpectClean(*decode_);
+  ExpectClean(*prefill_);
+}
+
+TEST_F(HandoffTest, AChangedPageIsSentAgain) {
+  int flips = 1;
+  network_.on_page = [&](TransferId, absl::Span<uint8_t> page) {
+    if (flips-- > 0) page[3] ^= 1;
+  };
+  GenerateRequest request = Request(1, 90, 8);
+  Leg p, d;
+  StartPair(request, p, d);
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  EXPECT_TRUE(d.ended->ok()) << *d.ended;
+  std::vector<TokenId> all = p.tokens;
+  all.insert(all.end(), d.tokens.begin(), d.tokens.end());
+  EXPECT_EQ(all, SimModel::Generate(request.prompt, 8, 1));
+}
+
+TEST_F(HandoffTest, PagesThatNeverArriveWholeFailTheTransfer) {
+  network_.on_page = [](TransferId, absl::Span<uint8_t> page) { page[3] ^= 1; };
+  Leg p, d;
+  StartPair(Request(1, 90, 8), p, d);
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  EXPECT_EQ(ErrorInfoOf(*p.ended).reason, ErrorReason::kTransferFailed);
+  EXPECT_TRUE(d.tokens.empty());
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, RepeatedMessagesChangeNothing) {
+  network_.filter = [this](const WorkerKey& from, const WorkerKey& to,
+                           const HandoffMessage& message) {
+    // The same message once more, a little later, straight to the receiver.
+    timers_.Schedule(
+        clock_.Now() + absl::Milliseconds(3), [this, from, to, message] {
+          SimWorker* target = to.name == "p" ? prefill_.get() : decode_.get();
+          if (std::holds_alternative<ChunkDone>(message)) return;
+          target->core().peer_listener()->OnPeerMessage(from, message);
+          target->Settle();
+        });
+    return true;
+  };
+  GenerateRequest request = Request(1, 90, 8);
+  Leg p, d;
+  StartPair(request, p, d);
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  EXPECT_TRUE(d.ended->ok()) << *d.ended;
+  std::vector<TokenId> all = p.tokens;
+  all.insert(all.end(), d.tokens.begin(), d.tokens.end());
+  EXPECT_EQ(all, SimModel::Generate(request.prompt, 8, 1));
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, TheDeadlineIsKeptWithinOneStep) {
+  GenerateRequest request = Request(1, 90, 2000);
+  request.timeout = absl::Milliseconds(40);
+  SimWorkerOptions options;
+  options.blocks = 256;
+  Start(options);
+  Instant begin = clock_.Now();
+  Leg p, d;
+  StartPair(request, p, d);
+  ASSERT_TRUE(RunUntil([&] { return d.ended.has_value(); }));
+  EXPECT_EQ(ErrorInfoOf(*d.ended).reason, ErrorReason::kDeadline);
+  EXPECT_LE(clock_.Now() - begin, absl::Milliseconds(45));
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, AFullDecodePoolMakesOffersWait) {
+  SimWorkerOptions options;
+  options.blocks = 20;
+  Start(options);
+  std::vector<std::unique_ptr<Leg>> ps, ds;
+  for (int i = 0; i < 12; ++i) {
+    ps.push_back(std::make_unique<Leg>());
+    ds.push_back(std::make_unique<Leg>());
+    StartPair(Request(10 + i, 90, 30), *ps.back(), *ds.back());
+  }
+  ASSERT_TRUE(RunUntil([&] {
+    return std::all_of(ds.begin(), ds.end(),
+                       [](auto& d) { return d->ended.has_value(); });
+  }));
+  for (int i = 0; i < 12; ++i) {
+    ASSERT_TRUE(ds[i]->ended->ok()) << *ds[i]->ended;
+    std::vector<TokenId> all = ps[i]->tokens;
+    all.insert(all.end(), ds[i]->tokens.begin(), ds[i]->tokens.end());
+    EXPECT_EQ(all,
+              SimModel::Generate(Request(10 + i, 90, 30).prompt, 30, 10 + i));
+  }
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, PreemptedSequencesRecomputeTheSameTokens) {
+  SimWorkerOptions options;
+  options.blocks = 14;
+  Start(options);
+  std::vector<std::unique_ptr<Leg>> legs;
+  for (int i = 0; i < 6; ++i) {
+    legs.push_back(std::make_unique<Leg>());
+    decode_->core().StartLeg(LegKind::kDecode,
+                             LegFor(Request(20 + i, 20, 60), *decode_, ""),
+                             legs.back().get());
+  }
+  decode_->Settle();
+  ASSERT_TRUE(RunUntil([&] {
+    return std::all_of(legs.begin(), legs.end(),
+                       [](auto& leg) { return leg->ended.has_value(); });
+  }));
+  int64_t rows_without_preemption = 6 * (20 + 59);
+  EXPECT_GT(decode_->backend().rows_computed(), rows_without_preemption);
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(legs[i]->ended->ok()) << *legs[i]->ended;
+    EXPECT_EQ(legs[i]->tokens,
+              SimModel::Generate(Request(20 + i, 20, 60).prompt, 60, 20 + i));
+  }
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, AFailedStepEndsItsRequestsAndNothingElse) {
+  Leg p, d, later;
+  StartPair(Request(1, 90, 8), p, d);
+  prefill_->backend().FailNextStep(absl::InternalError("device lost"));
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  EXPECT_EQ(ErrorInfoOf(*p.ended).reason, ErrorReason::kInternal);
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, StopStringsSpanTheHandoffAndNeverLeak) {
+  GenerateRequest request = Request(1, 90, 30);
+  std::vector<TokenId> made = SimModel::Generate(request.prompt, 30, 1);
+  auto text_of = [](TokenId id) { return absl::StrCat("<", id, ">"); };
+  // Begins in prefill's token and ends inside decode's second.
+  std::string all = text_of(made[0]) + text_of(made[1]) + text_of(made[2]);
+  std::string stop = all.substr(1, all.size() - 2);
+  request.stop.stop_strings = {stop};
+  Leg p, d;
+  StartPair(request, p, d);
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  EXPECT_EQ(p.text + d.text, "<");
+  EXPECT_EQ(d.last->finish, FinishReason::kStop);
+  EXPECT_EQ(d.last->usage.completion_tokens, 3);
+}
+
+}  // namespace
+}  // namespace penstock

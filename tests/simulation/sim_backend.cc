@@ -1,0 +1,92 @@
+#include "tests/simulation/sim_backend.h"
+
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+#include "tests/simulation/sim_model.h"
+
+namespace penstock {
+
+SimBackend::SimBackend(Options options, Arena arena, Clock* clock,
+                       Timers* timers, std::function<void()> on_done)
+    : options_(options),
+      arena_(arena),
+      clock_(clock),
+      timers_(timers),
+      on_done_(std::move(on_done)),
+      layout_(SimModel::Layout()) {
+  caps_.name = "simulated";
+  caps_.numerics = NumericsId(1);
+  caps_.batch_invariant = true;
+  caps_.max_rows = options.max_rows;
+  caps_.max_sequences = options.max_sequences;
+}
+
+uint64_t* SimBackend::WordAt(BlockIndex block, int position) {
+  Segment segment = layout_.Segments(block, {0, 1})[0];
+  uint64_t at = segment.offset + (position % kBlockTokens) * sizeof(uint64_t);
+  CHECK(at + sizeof(uint64_t) <= arena_.bytes.size());
+  return reinterpret_cast<uint64_t*>(arena_.bytes.data() + at);
+}
+
+void SimBackend::CopyBlocks(const StepPlan& plan) {
+  for (const StepPlan::BlockCopy& copy : plan.copies) {
+    std::memcpy(WordAt(copy.to, 0), WordAt(copy.from, 0),
+                layout_.block_bytes());
+  }
+}
+
+StepResult SimBackend::Run(const StepPlan& plan) {
+  StepResult result;
+  result.step = plan.step;
+  result.status = std::exchange(next_status_, absl::OkStatus());
+  CopyBlocks(plan);
+  for (const SequenceRows& part : plan.sequences) {
+    for (int i = 0; i < part.rows; ++i) {
+      int row = part.first_row + i;
+      int position = plan.positions[row];
+      CHECK(position / kBlockTokens < part.blocks);
+      *WordAt(plan.block_table[part.first_block + position / kBlockTokens],
+              position) = SimModel::Word(plan.tokens[row], position);
+      ++rows_computed_;
+    }
+    for (const SampleRow& sample : plan.samples) {
+      if (sample.row < part.first_row ||
+          sample.row >= part.first_row + part.rows) {
+        continue;
+      }
+      // Reads every position from the pages, as attention does.
+      uint64_t state = 0;
+      for (int p = 0; p <= plan.positions[sample.row]; ++p) {
+        state = SimModel::Fold(
+            state,
+            *WordAt(plan.block_table[part.first_block + p / kBlockTokens], p));
+      }
+      result.sampled.push_back(
+          {SimModel::TokenOf(state, sample.params.seed, sample.position), {}});
+    }
+  }
+  return result;
+}
+
+void SimBackend::Submit(StepPlan plan) {
+  CHECK(!in_flight_);
+  in_flight_ = true;
+  absl::Duration cost =
+      options_.step_cost +
+      options_.row_cost * static_cast<double>(plan.tokens.size());
+  step_timer_ =
+      timers_->Schedule(clock_->Now() + cost, [this, plan = std::move(plan)] {
+        done_ = Run(plan);
+        on_done_();
+      });
+}
+
+std::optional<BackendEvent> SimBackend::Poll() {
+  if (!done_.has_value()) return std::nullopt;
+  in_flight_ = false;
+  return BackendEvent(*std::exchange(done_, std::nullopt));
+}
+
+}  // namespace penstock

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "common/model/kv_layout.h"
+#include "common/model/text/tokenizer.h"
+
+namespace penstock {
+
+// The model of the simulation: the next token is a hash of the true token
+// history. Its KV is one word a position, so that any wrong, stale, missing or
+// doubled page changes the tokens that follow.
+class SimModel {
+ public:
+  static constexpr int kVocabulary = 1000;
+  static constexpr TokenId kStopToken = 0;
+
+  // 16 positions of 8 bytes in a block.
+  static KvLayout Layout();
+
+  // What a position's KV holds.
+  static uint64_t Word(TokenId token, int position);
+  // Folds words in order of position.
+  static uint64_t Fold(uint64_t state, uint64_t word);
+  static TokenId TokenOf(uint64_t state, uint64_t seed, uint64_t position);
+
+  // The next token after `history`, from the tokens alone.
+  static TokenId Next(absl::Span<const TokenId> history, uint64_t seed);
+  // `count` tokens after `prompt`.
+  static std::vector<TokenId> Generate(std::vector<TokenId> prompt, int count,
+                                       uint64_t seed);
+};
+
+// Token n is the text "<n>".
+class SimTokenizer : public Tokenizer {
+ public:
+  SimTokenizer();
+  absl::StatusOr<std::vector<TokenId>> EncodeRuns(
+      absl::Span<const TextRun> runs) const override;
+  absl::string_view TokenBytes(TokenId id) const override;
+  bool IsSpecial(TokenId id) const override;
+  int vocab_size() const override { return SimModel::kVocabulary; }
+  const std::vector<TokenId>& stop_tokens() const override { return stops_; }
+  TokenId bos() const override { return -1; }
+  TokenId eos() const override { return SimModel::kStopToken; }
+  bool add_bos() const override { return false; }
+
+ private:
+  std::vector<std::string> texts_;
+  std::vector<TokenId> stops_ = {SimModel::kStopToken};
+};
+
+}  // namespace penstock

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/worker/core/worker_core.h"
+#include "tests/simulation/sim_backend.h"
+#include "tests/simulation/sim_model.h"
+#include "tests/simulation/sim_network.h"
+
+namespace penstock {
+
+struct SimWorkerOptions {
+  WorkerKey key;
+  WorkerRoles roles;
+  int blocks = 64;
+  int context_length = 4096;
+  SimBackend::Options backend;
+  EngineOptions engine;
+  HandoffOptions handoff;
+};
+
+// One simulated worker process: the production WorkerCore on simulated ports.
+class SimWorker {
+ public:
+  SimWorker(SimWorkerOptions options, SimNetwork* network, ManualClock* clock,
+            Timers* timers, const BlockHasher* hasher,
+            const Tokenizer* tokenizer);
+  ~SimWorker();
+
+  WorkerCore& core() { return *core_; }
+  SimBackend& backend() { return *backend_; }
+  const WorkerKey& key() const { return key_; }
+  // Runs the core until it has nothing more to do at this instant.
+  void Settle();
+
+ private:
+  WorkerKey key_;
+  std::vector<uint8_t> memory_;
+  std::unique_ptr<SimBackend> backend_;
+  std::unique_ptr<PeerNetwork> peers_;
+  std::unique_ptr<KvTransport> transport_;
+  std::unique_ptr<WorkerCore> core_;
+};
+
+}  // namespace penstock
