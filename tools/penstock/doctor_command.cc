@@ -11,7 +11,6 @@
 #include <iostream>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +19,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/penstock/command.h"
 #include "tools/penstock/json_line.h"
+#include "tools/penstock/machine_limits.h"
 
 namespace penstock {
 namespace {
@@ -58,7 +58,7 @@ Finding CheckProcessor() {
   if (__builtin_cpu_supports("avx512f")) have.push_back("AVX-512");
   if (__builtin_cpu_supports("avx512vnni")) have.push_back("VNNI");
 #endif
-  const unsigned cores = std::thread::hardware_concurrency();
+  const int cores = HostThreads();
   Finding finding{"processor", Finding::Level::kOk,
                   absl::StrCat(cores, " cores, ",
                                have.empty() ? "no vector units known here"

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   penstock::Action action;
   CLI::App* bench = app.add_subcommand("bench", "Measurements.");
   bench->require_subcommand(1);
+  penstock::AddBenchEngineCommand(*bench, action);
   penstock::AddBenchServeCommand(*bench, action);
   penstock::AddChatCommand(app, action);
   penstock::AddDetokenizeCommand(app, action);
