@@ -1,0 +1,166 @@
+#include "common/telemetry/prometheus/router_metrics.h"
+
+#include "common/telemetry/prometheus/latency_buckets.h"
+
+namespace penstock {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+using prometheus::Labels;
+using prometheus::Registry;
+
+prometheus::Family<prometheus::Counter>& Counters(Registry& registry,
+                                                  const char* name,
+                                                  const char* help) {
+  return BuildCounter().Name(name).Help(help).Register(registry);
+}
+
+prometheus::Gauge& Gauge(Registry& registry, const Labels& labels,
+                         const char* name, const char* help) {
+  return BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
+}
+
+prometheus::Histogram& Histogram(
+    Registry& registry, const Labels& labels, const char* name,
+    const char* help, prometheus::Histogram::BucketBoundaries buckets) {
+  return BuildHistogram().Name(name).Help(help).Register(registry).Add(
+      labels, std::move(buckets));
+}
+
+std::string Name(ErrorReason reason) { return std::string(ReasonName(reason)); }
+
+const char* FinishName(FinishReason finish) {
+  return finish == FinishReason::kLength ? "length" : "stop";
+}
+
+}  // namespace
+
+RouterMetrics::RouterMetrics(const std::string& model, Registry& registry)
+    : labels_({{"model_name", model}, {"engine", "0"}, {"role", "router"}}),
+      requests_(Counters(registry, "penstock_router_requests_total",
+                         "Requests that ended, by outcome")),
+      rejected_(Counters(registry, "penstock_router_rejected_total",
+                         "Requests refused before they were taken")),
+      retries_(Counters(registry, "penstock_router_retries_total",
+                        "Attempts after the first, by what failed")),
+      decisions_(Counters(registry, "penstock_router_pd_decision_total",
+                          "Placements: handed off, or prefilled by decode")),
+      success_(Counters(registry, "vllm:request_success_total",
+                        "Requests that finished, by finish reason")),
+      worker_up_(BuildGauge()
+                     .Name("penstock_worker_up")
+                     .Help("1 while a worker is registered and ready")
+                     .Register(registry)),
+      running_(Gauge(registry, labels_, "penstock_router_inflight_requests",
+                     "Requests with an attempt under way")),
+      queued_(Gauge(registry, labels_, "penstock_router_queued_requests",
+                    "Requests that wait for a place")),
+      prompt_tokens_(Counters(registry, "vllm:prompt_tokens_total",
+                              "Prompt tokens of requests taken")
+                         .Add(labels_)),
+      generated_tokens_(Counters(registry, "vllm:generation_tokens_total",
+                                 "Tokens delivered to clients")
+                            .Add(labels_)),
+      predicted_hits_(
+          Counters(registry, "penstock_router_predicted_hit_tokens_total",
+                   "Prompt tokens that placement believed cached")
+              .Add(labels_)),
+      cached_tokens_(Counters(registry, "penstock_router_hit_tokens_total",
+                              "Prompt tokens that workers found cached")
+                         .Add(labels_)),
+      resyncs_(Counters(registry, "penstock_router_cache_resyncs_total",
+                        "Times a worker had to repeat its cache events")
+                   .Add(labels_)),
+      ttft_(Histogram(registry, labels_, "vllm:time_to_first_token_seconds",
+                      "Time from taking a request to its first token",
+                      FirstTokenBuckets())),
+      itl_(Histogram(registry, labels_, "vllm:inter_token_latency_seconds",
+                     "Time between tokens", InterTokenBuckets())),
+      e2e_(Histogram(registry, labels_, "vllm:e2e_request_latency_seconds",
+                     "Time from taking a request to its end",
+                     RequestBuckets())),
+      native_ttft_(Histogram(registry, labels_, "penstock_router_ttft_seconds",
+                             "Time from taking a request to its first token",
+                             FirstTokenBuckets())),
+      native_itl_(Histogram(registry, labels_, "penstock_router_itl_seconds",
+                            "Time between tokens", InterTokenBuckets())) {}
+
+Labels RouterMetrics::With(Labels more) const {
+  more.insert(labels_.begin(), labels_.end());
+  return more;
+}
+
+void RouterMetrics::RequestStarted(RequestId request, int prompt_tokens) {
+  prompt_tokens_.Increment(prompt_tokens);
+}
+
+void RouterMetrics::RequestRejected(ErrorReason reason) {
+  rejected_.Add(With({{"reason", Name(reason)}})).Increment();
+}
+
+void RouterMetrics::RequestPlaced(const PlacementFacts& placement) {
+  predicted_hits_.Increment(placement.hit_tokens);
+  decisions_
+      .Add(With({{"decision", placement.prefill.empty() ? "local" : "handoff"}}))
+      .Increment();
+}
+
+void RouterMetrics::RequestRetried(RequestId request, ErrorReason reason) {
+  retries_.Add(With({{"reason", Name(reason)}})).Increment();
+}
+
+void RouterMetrics::FirstToken(RequestId request,
+                               absl::Duration since_submit) {
+  ttft_.Observe(absl::ToDoubleSeconds(since_submit));
+  native_ttft_.Observe(absl::ToDoubleSeconds(since_submit));
+}
+
+void RouterMetrics::TokensDelivered(RequestId request, int tokens,
+                                    absl::Duration since_last_frame) {
+  if (tokens <= 0) return;
+  double each = absl::ToDoubleSeconds(since_last_frame) / tokens;
+  for (int i = 0; i < tokens; ++i) {
+    itl_.Observe(each);
+    native_itl_.Observe(each);
+  }
+}
+
+void RouterMetrics::RequestFinished(const RequestOutcome& outcome) {
+  generated_tokens_.Increment(outcome.delivered_tokens);
+  requests_
+      .Add(With({{"outcome", std::string(OutcomeName(outcome.status))}}))
+      .Increment();
+  e2e_.Observe(absl::ToDoubleSeconds(outcome.elapsed));
+  if (!outcome.status.ok()) return;
+  cached_tokens_.Increment(outcome.usage.cached_tokens);
+  success_.Add(With({{"finished_reason", FinishName(outcome.finish)}}))
+      .Increment();
+}
+
+void RouterMetrics::InFlight(int running, int queued) {
+  running_.Set(running);
+  queued_.Set(queued);
+}
+
+void RouterMetrics::WorkerRegistered(const WorkerInfo& info) {
+  worker_up_.Add(With({{"worker", info.key.name}})).Set(0);
+}
+
+void RouterMetrics::WorkerHealthChanged(const WorkerKey& worker,
+                                        WorkerHealth health) {
+  worker_up_.Add(With({{"worker", worker.name}}))
+      .Set(health == WorkerHealth::kReady ? 1 : 0);
+}
+
+void RouterMetrics::WorkerLost(const WorkerKey& worker,
+                               const absl::Status& why) {
+  worker_up_.Add(With({{"worker", worker.name}})).Set(0);
+}
+
+void RouterMetrics::CacheResyncAsked(const WorkerKey& worker) {
+  resyncs_.Increment();
+}
+
+}  // namespace penstock

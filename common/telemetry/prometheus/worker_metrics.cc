@@ -1,0 +1,185 @@
+#include "common/telemetry/prometheus/worker_metrics.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/model/kv_layout.h"
+#include "common/telemetry/prometheus/latency_buckets.h"
+
+namespace penstock {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+using prometheus::Labels;
+using prometheus::Registry;
+
+prometheus::Gauge& Gauge(Registry& registry, const Labels& labels,
+                         const char* name, const char* help) {
+  return BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
+}
+
+prometheus::Counter& Counter(Registry& registry, const Labels& labels,
+                             const char* name, const char* help) {
+  return BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
+}
+
+Labels Merge(Labels labels, const Labels& more) {
+  labels.insert(more.begin(), more.end());
+  return labels;
+}
+
+const char* DirectionName(HandoffProbe::Direction direction) {
+  return direction == HandoffProbe::Direction::kOut ? "out" : "in";
+}
+
+}  // namespace
+
+WorkerMetrics::WorkerMetrics(const Options& options, Registry& registry)
+    : labels_({{"model_name", options.model},
+               {"engine", "0"},
+               {"role", options.role}}),
+      running_(Gauge(registry, labels_, "vllm:num_requests_running",
+                     "Sequences in the batch")),
+      waiting_(Gauge(registry, labels_, "vllm:num_requests_waiting",
+                     "Requests that wait for blocks or a place in the batch")),
+      kv_usage_(Gauge(registry, labels_, "vllm:kv_cache_usage_perc",
+                      "Share of KV blocks in use, 0 to 1")),
+      queued_tokens_(Gauge(registry, labels_, "penstock_worker_queued_tokens",
+                           "Prompt tokens not computed yet")),
+      blocks_(BuildGauge()
+                  .Name("penstock_blocks")
+                  .Help("KV blocks by state; the states sum to the pool")
+                  .Register(registry)),
+      prompt_tokens_(Counter(registry, labels_, "vllm:prompt_tokens_total",
+                             "Prompt tokens of admitted requests")),
+      generated_tokens_(Counter(registry, labels_,
+                                "vllm:generation_tokens_total",
+                                "Tokens generated here")),
+      prefix_queries_(Counter(registry, labels_,
+                              "vllm:prefix_cache_queries_total",
+                              "Prompt tokens looked up in the prefix cache")),
+      prefix_hits_(Counter(registry, labels_, "vllm:prefix_cache_hits_total",
+                           "Prompt tokens found in the prefix cache")),
+      preemptions_(Counter(registry, labels_, "vllm:num_preemptions_total",
+                           "Sequences that gave their blocks up")),
+      prefill_rows_(Counter(registry, labels_,
+                            "penstock_worker_prefill_rows_total",
+                            "Rows computed in prefill chunks")),
+      decode_rows_(Counter(registry, labels_,
+                           "penstock_worker_decode_rows_total",
+                           "Rows computed one at a time")),
+      nacks_(Counter(registry, labels_, "penstock_kv_transfer_retries_total",
+                     "Chunks that had to be sent again")),
+      refusals_(Counter(registry, labels_, "penstock_kv_pages_refused_total",
+                        "Arrived pages that failed a check")),
+      step_seconds_(BuildHistogram()
+                        .Name("penstock_worker_step_seconds")
+                        .Help("Time of a forward pass")
+                        .Register(registry)
+                        .Add(labels_, InterTokenBuckets())),
+      queue_seconds_(BuildHistogram()
+                         .Name("vllm:request_queue_time_seconds")
+                         .Help("Time from arrival to the first step")
+                         .Register(registry)
+                         .Add(labels_, RequestBuckets())),
+      legs_(BuildCounter()
+                .Name("penstock_worker_legs_total")
+                .Help("Legs served, by outcome")
+                .Register(registry)),
+      transfer_seconds_(BuildHistogram()
+                            .Name("penstock_kv_transfer_seconds")
+                            .Help("Time of a KV handoff")
+                            .Register(registry)),
+      transfer_bytes_(BuildCounter()
+                          .Name("penstock_kv_transfer_bytes_total")
+                          .Help("KV bytes handed off")
+                          .Register(registry)),
+      transfer_failures_(BuildCounter()
+                             .Name("penstock_kv_transfer_failures_total")
+                             .Help("Handoffs that failed, by reason")
+                             .Register(registry)) {
+  BuildGauge()
+      .Name("vllm:cache_config_info")
+      .Help("Always 1; the labels say how the KV cache is laid out")
+      .Register(registry)
+      .Add(Merge(labels_,
+                 {{"block_size", std::to_string(kBlockTokens)},
+                  {"num_gpu_blocks", std::to_string(options.total_blocks)}}))
+      .Set(1);
+}
+
+Labels WorkerMetrics::With(Labels more) const { return Merge(labels_, more); }
+
+void WorkerMetrics::Observe(const WorkerLoad& load,
+                            const BlockCounts& blocks) {
+  running_.Set(load.active_requests);
+  waiting_.Set(load.queued_requests);
+  queued_tokens_.Set(load.queued_tokens);
+  int used = blocks.active + blocks.in_transfer + blocks.quarantined;
+  kv_usage_.Set(static_cast<double>(used) / std::max(1, blocks.total()));
+  const std::pair<const char*, int> states[] = {
+      {"quarantined", blocks.quarantined}, {"in_transfer", blocks.in_transfer},
+      {"active", blocks.active},           {"cached", blocks.cached},
+      {"free", blocks.free}};
+  for (const auto& [state, count] : states) {
+    blocks_.Add(With({{"state", state}})).Set(count);
+  }
+}
+
+void WorkerMetrics::StepFinished(int prefill_rows, int decode_rows,
+                                 absl::Duration took) {
+  prefill_rows_.Increment(prefill_rows);
+  decode_rows_.Increment(decode_rows);
+  step_seconds_.Observe(absl::ToDoubleSeconds(took));
+}
+
+void WorkerMetrics::SequenceQueued(absl::Duration waited) {
+  queue_seconds_.Observe(absl::ToDoubleSeconds(waited));
+}
+
+void WorkerMetrics::PrefixLooked(int prompt_tokens, int cached_tokens) {
+  prompt_tokens_.Increment(prompt_tokens);
+  prefix_queries_.Increment(prompt_tokens);
+  prefix_hits_.Increment(cached_tokens);
+}
+
+void WorkerMetrics::TokenMade() { generated_tokens_.Increment(); }
+
+void WorkerMetrics::Preempted() { preemptions_.Increment(); }
+
+void WorkerMetrics::TransferEnded(Direction direction,
+                                  absl::string_view transport,
+                                  absl::string_view reason, uint64_t bytes,
+                                  absl::Duration took) {
+  Labels labels = With({{"direction", DirectionName(direction)},
+                        {"transport", std::string(transport)}});
+  transfer_seconds_.Add(labels, TransferBuckets())
+      .Observe(absl::ToDoubleSeconds(took));
+  transfer_bytes_.Add(labels).Increment(static_cast<double>(bytes));
+  if (reason != "ok") {
+    labels["reason"] = std::string(reason);
+    transfer_failures_.Add(labels).Increment();
+  }
+}
+
+// Reasons of pages are texts from outside: counted, not used as labels.
+void WorkerMetrics::ChunkNacked(absl::string_view reason) {
+  nacks_.Increment();
+}
+
+void WorkerMetrics::PageRefused(absl::string_view reason) {
+  refusals_.Increment();
+}
+
+void WorkerMetrics::LegStarted(bool prefill) {}
+
+void WorkerMetrics::LegEnded(bool prefill, absl::string_view reason) {
+  legs_
+      .Add(With({{"leg", prefill ? "prefill" : "decode"},
+                 {"outcome", std::string(reason)}}))
+      .Increment();
+}
+
+}  // namespace penstock
