@@ -143,6 +143,14 @@ class CoreTest(unittest.TestCase):
         self.assertEqual(
             _check({'common/engine/a.h': header,
                     'common/engine/a.cc': 'for (int i : list_) f(i);\n'}), [])
+        collected = 'for (auto& e : slots_) {\n  all.push_back(e);\n}\n'
+        self.assertEqual(
+            _check({'common/engine/a.h': header,
+                    'common/engine/a.cc':
+                    collected + 'std::sort(all.begin(), all.end());\n'}), [])
+        self.assertEqual(
+            len(_check({'common/engine/a.h': header,
+                        'common/engine/a.cc': collected})), 1)
         self.assertEqual(
             _check({'common/runtime/a.cc':
                     'std::unordered_map<int, int> m;\n'
