@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-int BlocksFor(int64_t tokens) {
-  return static_cast<int>((tokens + kBlockTokens - 1) / kBlockTokens);
+int64_t BlocksFor(int64_t tokens) {
+  return (tokens + kBlockTokens - 1) / kBlockTokens;
 }
 
 bool CanHandOff(const WorkerInfo& prefill, const WorkerInfo& decode) {
@@ -63,9 +63,12 @@ absl::StatusOr<Placement> LeastTimePolicy::Place(const RequestFacts& request,
   if (decodes.large_enough == 0) {
     return MakeError(
         ErrorReason::kKvTooSmall,
-        absl::StrCat("a prompt of ", request.prompt_tokens,
-                     " tokens does not fit any decode worker's KV memory: "
-                     "shorten it or give the workers more (--kv-memory)"));
+        absl::StrCat("a prompt of ", request.prompt_tokens, " tokens and ",
+                     request.max_tokens,
+                     " more to generate fit no decode worker's KV memory: "
+                     "lower max_tokens, shorten the prompt or give the workers "
+                     "more (--kv-memory)"),
+        "max_tokens");
   }
   const absl::Status full =
       MakeError(ErrorReason::kQueueFull, "every worker is full", "",
@@ -104,7 +107,7 @@ absl::StatusOr<Placement> LeastTimePolicy::Place(const RequestFacts& request,
   on_decode.worker = decode.worker->info.key;
   on_decode.cached_tokens = decode.cached_tokens;
   on_decode.load = {cost_.DecodeShare(steps, request.prompt_tokens), 1,
-                    BlocksFor(int64_t{request.prompt_tokens} + steps)};
+                    static_cast<int>(BlocksFor(request.prompt_tokens + steps))};
   if (prefill == nullptr) {
     on_decode.load.time +=
         cost_.Prefill(decode.uncached_tokens, decode.cached_tokens);
@@ -114,12 +117,12 @@ absl::StatusOr<Placement> LeastTimePolicy::Place(const RequestFacts& request,
       prefill->worker->info.key,
       prefill->cached_tokens,
       {cost_.Prefill(prefill->uncached_tokens, prefill->cached_tokens), 1,
-       BlocksFor(request.prompt_tokens)}};
+       static_cast<int>(BlocksFor(request.prompt_tokens))}};
   return placement;
 }
 
 LeastTimePolicy::Pool LeastTimePolicy::PoolOf(
-    bool WorkerRoles::*role, int tokens, const RequestFacts& request,
+    bool WorkerRoles::*role, int generated, const RequestFacts& request,
     const ClusterView& view, absl::Span<const int> cached_blocks) const {
   auto usable = [&](const WorkerView& worker) {
     return worker.info.roles.*role && worker.ready() &&
@@ -134,6 +137,11 @@ LeastTimePolicy::Pool LeastTimePolicy::PoolOf(
     const WorkerView& worker = view.workers[i];
     if (!usable(worker) || (worker.suspect && any_sound)) continue;
     ++pool.ready;
+    // A worker stops at its context, whatever was asked.
+    int64_t tokens = int64_t{request.prompt_tokens} + generated;
+    if (worker.info.context_length > 0) {
+      tokens = std::min<int64_t>(tokens, worker.info.context_length);
+    }
     if (BlocksFor(tokens) > worker.info.total_blocks) continue;
     ++pool.large_enough;
     int64_t room =
@@ -153,8 +161,8 @@ LeastTimePolicy::Pool LeastTimePolicy::PoolOf(
 LeastTimePolicy::Pool LeastTimePolicy::DecodePool(
     const RequestFacts& request, const ClusterView& view,
     absl::Span<const int> cached_blocks) const {
-  Pool pool = PoolOf(&WorkerRoles::decode, request.prompt_tokens + 1, request,
-                     view, cached_blocks);
+  Pool pool = PoolOf(&WorkerRoles::decode, request.max_tokens, request, view,
+                     cached_blocks);
   for (Candidate& candidate : pool.open) {
     candidate.time += DecodeTime(request, *candidate.worker);
   }
@@ -164,8 +172,7 @@ LeastTimePolicy::Pool LeastTimePolicy::DecodePool(
 LeastTimePolicy::Pool LeastTimePolicy::PrefillPool(
     const RequestFacts& request, const ClusterView& view,
     absl::Span<const int> cached_blocks) const {
-  Pool pool = PoolOf(&WorkerRoles::prefill, request.prompt_tokens, request,
-                     view, cached_blocks);
+  Pool pool = PoolOf(&WorkerRoles::prefill, 0, request, view, cached_blocks);
   for (Candidate& candidate : pool.open) {
     candidate.time +=
         cost_.Prefill(candidate.uncached_tokens, candidate.cached_tokens);

@@ -58,8 +58,9 @@ class LeastTimePolicy : public RoutingPolicy {
   // Least time first.
   Pool PrefillPool(const RequestFacts& request, const ClusterView& view,
                    absl::Span<const int> cached_blocks) const;
-  Pool PoolOf(bool WorkerRoles::*role, int tokens, const RequestFacts& request,
-              const ClusterView& view,
+  // `generated`: tokens that need room beside the prompt's.
+  Pool PoolOf(bool WorkerRoles::*role, int generated,
+              const RequestFacts& request, const ClusterView& view,
               absl::Span<const int> cached_blocks) const;
 
   int Steps(const RequestFacts& request) const;

@@ -319,10 +319,20 @@ TEST_F(LeastTimePolicyTest, MemoryThatNeverSufficesIsSaid) {
   WorkerInfo info = Info("small", false, true);
   info.total_blocks = 10;
   Add(info);
-  EXPECT_TRUE(Place(159).ok());  // and one token to generate
-  EXPECT_EQ(ErrorInfoOf(Place(160).status()).reason, ErrorReason::kKvTooSmall);
+  EXPECT_TRUE(Place(100, 1, 60).ok());
+  EXPECT_EQ(ErrorInfoOf(Place(100, 1, 61).status()).reason,
+            ErrorReason::kKvTooSmall);
+  EXPECT_EQ(ErrorInfoOf(Place(100, 1, INT32_MAX).status()).reason,
+            ErrorReason::kKvTooSmall);
+  info.context_length = 160;
+  info.key.incarnation = Incarnation(2);
+  ASSERT_TRUE(registry_.Register(info).ok());
+  WorkerLoad ready;
+  ready.health = WorkerHealth::kReady;
+  ASSERT_TRUE(registry_.Report(info.key, ready).ok());
+  EXPECT_TRUE(Place(100, 1, 61).ok());  // it stops at its context
   AddDecode("large");
-  EXPECT_EQ(Place(160)->decode.worker.name, "large");
+  EXPECT_EQ(Place(170)->decode.worker.name, "large");
 }
 
 TEST_F(LeastTimePolicyTest, MemoryPressureRepels) {

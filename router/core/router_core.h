@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "common/model/generate_request.h"
 #include "common/model/token_frame.h"
 #include "common/peer/worker_report.h"
+#include "router/core/attempt.h"
 #include "router/core/router_ports.h"
 #include "router/core/router_probe.h"
 #include "router/core/routing_policy.h"
@@ -45,9 +47,12 @@ class RouterCore {
     int retry_floor = 8;
     absl::Duration max_timeout = absl::Minutes(10);  // caps the client's
     absl::Duration retry_after = absl::Seconds(1);   // advice when full
-    // How long a leg that was aborted by its partner waits for the partner's
-    // reason.
-    absl::Duration abort_grace = absl::Milliseconds(100);
+    // How long a failed attempt waits for the reason of its other leg, which is
+    // cancelled at once.
+    absl::Duration settle_grace = absl::Milliseconds(100);
+    // How long a leg may take to show what its partner's end means: that decode
+    // has the KV although prefill failed, or that prefill made the only token.
+    absl::Duration await_grace = absl::Seconds(5);
   };
   // All must outlive the core.
   struct Ports {
@@ -101,21 +106,89 @@ class RouterCore {
   // Refuses new requests; those taken go on, queued ones included. `when_idle`
   // runs once, when no request is left and every leg has ended.
   void Drain(std::function<void()> when_idle);
-  bool draining() const;
-  bool idle() const;
+  bool draining() const { return draining_; }
+  bool idle() const { return requests_.empty() && legs_.empty(); }
 
-  int running() const;
-  int queued() const;
-  // A model is served when some ready worker decodes.
+  int running() const { return running_; }
+  int queued() const { return static_cast<int>(queue_.size()); }
+  // Some ready worker decodes.
   bool CanServe() const;
-  const WorkerRegistry& workers() const;
+  const WorkerRegistry& workers() const { return workers_; }
 
   // INTERNAL says which count does not add up: reservations against legs,
   // legs against requests, everything against zero when idle.
   absl::Status CheckAccounting() const;
 
  private:
-  RouterCore() = default;
+  // Highest priority first, then order of arrival.
+  using QueueKey = std::pair<int64_t, uint64_t>;
+
+  struct Request {
+    GenerateRequest request;
+    std::vector<BlockHash> chain;
+    ClientSink* client = nullptr;
+    Instant submitted, deadline, last_frame;
+    TimerId deadline_timer = 0, grace_timer = 0;
+    std::optional<QueueKey> queued;  // or it has an attempt
+    std::optional<Attempt> attempt;
+    int attempts = 0;
+    bool admitted = false;  // the client was told
+    int delivered = 0;      // tokens
+    FinishReason finish = FinishReason::kNone;
+    Usage usage;
+
+    RequestId id() const { return request.id; }
+  };
+  struct LegOwner {
+    RequestId request;
+    AttemptId attempt;
+    LegKind kind = LegKind::kDecode;
+  };
+
+  RouterCore(const Options& options, const Ports& ports);
+
+  absl::StatusOr<Placement> Place(const Request& request,
+                                  absl::Span<const std::string> avoid);
+  RequestId DrawRequestId();
+  void Enqueue(Request& request);
+  // Starts queued requests while there is room for them.
+  void Pump();
+  void Start(Request& request, const Placement& placement);
+  Attempt::Leg OpenLeg(const Request& request, LegKind kind,
+                       const LegPlacement& placement);
+  void SendLeg(const Request& request, LegKind kind, const Attempt::Leg& leg,
+               const WorkerKey* partner);
+
+  // The live request and attempt that a leg belongs to; null otherwise.
+  Request* OwnerOf(LegId leg, LegKind* kind);
+  void Execute(Request& request, AttemptStep step);
+  void Deliver(Request& request, TokenFrame frame);
+  void ArmGrace(Request& request, absl::Duration grace);
+  void CancelLegs(Attempt& attempt);
+  void OnAttemptFailed(Request& request, const AttemptStep& step);
+  bool MayRetry(const Request& request, const absl::Status& status) const;
+  absl::StatusOr<Placement> PlaceAgain(const Request& request, Blame blame);
+  // Cancels what is open, then ends the request.
+  void Abort(Request& request, const absl::Status& status);
+  void End(Request& request, const absl::Status& status);
+  void HandleLost(const WorkerKey& worker, const absl::Status& why);
+  void ReportInFlight();
+  void CheckDrained();
+
+  const Options options_;
+  const Ports ports_;
+  WorkerRegistry workers_;
+  std::map<RequestId, std::unique_ptr<Request>> requests_;
+  std::map<QueueKey, Request*> queue_;
+  // Until WorkerLegs ends them, which may be long after their request.
+  absl::flat_hash_map<LegId, LegOwner> legs_;
+  LegId next_leg_ = 1;
+  uint64_t next_arrival_ = 1;
+  int running_ = 0;   // requests with an attempt
+  int retrying_ = 0;  // of those, on their second or later one
+  bool pumping_ = false;
+  bool draining_ = false;
+  std::function<void()> when_idle_;
 };
 
 }  // namespace penstock

@@ -1,0 +1,142 @@
+#include "router/core/frame_merger.h"
+
+#include <vector>
+
+#include "common/env/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Tokens whose ids are their indices.
+TokenFrame Frame(int first, int count,
+                 FinishReason finish = FinishReason::kNone) {
+  TokenFrame frame;
+  frame.first_index = first;
+  for (int i = 0; i < count; ++i) frame.tokens.push_back({first + i, "x", {}});
+  frame.finish = finish;
+  return frame;
+}
+
+std::vector<TokenId> Ids(FrameMerger& merger) {
+  std::vector<TokenId> ids;
+  for (const TokenFrame& frame : merger.Take()) {
+    EXPECT_EQ(frame.tokens.empty() ? -1 : frame.first_index,
+              frame.tokens.empty() ? -1 : frame.tokens[0].id);
+    for (const FrameToken& token : frame.tokens) ids.push_back(token.id);
+  }
+  return ids;
+}
+
+constexpr LegKind kP = LegKind::kPrefill, kD = LegKind::kDecode;
+
+TEST(FrameMergerTest, JoinsPrefillAndDecode) {
+  FrameMerger merger(true);
+  ASSERT_TRUE(merger.Push(kP, Frame(0, 1)).ok());
+  EXPECT_FALSE(merger.decoding());
+  ASSERT_TRUE(merger.Push(kD, Frame(1, 2)).ok());
+  EXPECT_TRUE(merger.decoding());
+  EXPECT_THAT(Ids(merger), ElementsAre(0, 1, 2));
+  ASSERT_TRUE(merger.Push(kD, Frame(3, 1, FinishReason::kLength)).ok());
+  EXPECT_THAT(Ids(merger), ElementsAre(3));
+  EXPECT_TRUE(merger.complete());
+}
+
+TEST(FrameMergerTest, HoldsDecodeUntilPrefillsTokenIsThere) {
+  FrameMerger merger(true);
+  ASSERT_TRUE(merger.Push(kD, Frame(1, 2)).ok());
+  ASSERT_TRUE(merger.Push(kD, Frame(3, 0, FinishReason::kStop)).ok());
+  EXPECT_THAT(Ids(merger), IsEmpty());
+  EXPECT_FALSE(merger.complete());
+  EXPECT_EQ(merger.received(), 0);
+  ASSERT_TRUE(merger.Push(kP, Frame(0, 1)).ok());
+  EXPECT_TRUE(merger.complete());
+  EXPECT_THAT(Ids(merger), ElementsAre(0, 1, 2));
+}
+
+TEST(FrameMergerTest, DropsWhatCameBefore) {
+  FrameMerger merger(false);
+  ASSERT_TRUE(merger.Push(kD, Frame(0, 3)).ok());
+  ASSERT_TRUE(merger.Push(kD, Frame(0, 3)).ok());
+  ASSERT_TRUE(merger.Push(kD, Frame(1, 1)).ok());
+  ASSERT_TRUE(merger.Push(kD, Frame(2, 3)).ok());
+  EXPECT_THAT(Ids(merger), ElementsAre(0, 1, 2, 3, 4));
+  // Decode repeats prefill's token.
+  FrameMerger handoff(true);
+  ASSERT_TRUE(handoff.Push(kP, Frame(0, 1)).ok());
+  ASSERT_TRUE(handoff.Push(kD, Frame(0, 2)).ok());
+  EXPECT_THAT(Ids(handoff), ElementsAre(0, 1));
+}
+
+TEST(FrameMergerTest, GapsAreErrors) {
+  FrameMerger local(false);
+  EXPECT_EQ(local.Push(kD, Frame(1, 1)).code(), absl::StatusCode::kInternal);
+  FrameMerger handoff(true);
+  ASSERT_TRUE(handoff.Push(kD, Frame(1, 1)).ok());
+  EXPECT_FALSE(handoff.Push(kD, Frame(3, 1)).ok());
+  FrameMerger prefill(true);
+  EXPECT_FALSE(prefill.Push(kP, Frame(1, 1)).ok());
+}
+
+TEST(FrameMergerTest, NonsenseIsAnError) {
+  FrameMerger merger(false);
+  EXPECT_FALSE(merger.Push(kD, Frame(-1, 2)).ok());
+  TokenFrame other = Frame(0, 1);
+  other.sample = 1;
+  EXPECT_FALSE(merger.Push(kD, other).ok());
+  ASSERT_TRUE(merger.Push(kD, Frame(0, 5)).ok());
+  EXPECT_FALSE(merger.Push(kD, Frame(2, 1, FinishReason::kStop)).ok());
+}
+
+TEST(FrameMergerTest, HoldsOnlySoMuch) {
+  FrameMerger merger(true);
+  ASSERT_TRUE(merger.Push(kD, Frame(1, 4096)).ok());
+  EXPECT_FALSE(merger.Push(kD, Frame(4097, 1)).ok());
+}
+
+TEST(FrameMergerTest, NothingFollowsTheLastFrame) {
+  FrameMerger merger(true);
+  ASSERT_TRUE(merger.Push(kP, Frame(0, 1, FinishReason::kLength)).ok());
+  ASSERT_TRUE(merger.Push(kD, Frame(1, 1)).ok());
+  EXPECT_THAT(Ids(merger), ElementsAre(0));
+}
+
+// Any split into frames, any repetition and any interleaving of the two legs
+// gives each token once.
+TEST(FrameMergerTest, AnySplitGivesEachTokenOnce) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    SeededRandom random(seed);
+    const int total = 2 + random.Below(30);
+    FrameMerger merger(true);
+    std::vector<TokenId> got;
+    bool prefill_sent = false;
+    int next = 1;
+    while (next < total || !prefill_sent) {
+      if (!prefill_sent && (next == total || random.Below(4) == 0)) {
+        ASSERT_TRUE(merger.Push(kP, Frame(0, 1)).ok());
+        prefill_sent = true;
+      } else if (next < total) {
+        int first = next - random.Below(next + 1);
+        int count = (next - first) + 1 + random.Below(total - next);
+        ASSERT_TRUE(
+            merger
+                .Push(kD, Frame(first, count,
+                                first + count == total ? FinishReason::kLength
+                                                       : FinishReason::kNone))
+                .ok());
+        next = first + count;
+      }
+      for (TokenId id : Ids(merger)) got.push_back(id);
+    }
+    ASSERT_EQ(got.size(), static_cast<size_t>(total)) << "seed " << seed;
+    for (int i = 0; i < total; ++i) ASSERT_EQ(got[i], i);
+    ASSERT_TRUE(merger.complete());
+  }
+}
+
+}  // namespace
+}  // namespace penstock

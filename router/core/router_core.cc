@@ -1,0 +1,285 @@
+#include "router/core/router_core.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/peer/error_reason.h"
+
+namespace penstock {
+namespace {
+
+absl::Status Positive(absl::string_view name, bool ok) {
+  if (ok) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("router option ", name, " must be positive"));
+}
+
+absl::Status Validate(const RouterCore::Options& o) {
+  RETURN_IF_ERROR(Positive("max_running", o.max_running > 0));
+  RETURN_IF_ERROR(Positive("max_attempts", o.max_attempts > 0));
+  RETURN_IF_ERROR(
+      Positive("max_timeout", o.max_timeout > absl::ZeroDuration() &&
+                                  o.max_timeout != absl::InfiniteDuration()));
+  RETURN_IF_ERROR(Positive("heartbeat_interval", o.workers.heartbeat_interval >
+                                                     absl::ZeroDuration()));
+  RETURN_IF_ERROR(Positive("suspect_after", o.workers.suspect_after > 0));
+  RETURN_IF_ERROR(Positive("lost_after less suspect_after",
+                           o.workers.lost_after > o.workers.suspect_after));
+  RETURN_IF_ERROR(Positive("workers.content", bool{o.workers.content}));
+  if (o.max_queued < 0 || o.retry_floor < 0 || !(o.retry_share >= 0)) {
+    return absl::InvalidArgumentError(
+        "router options max_queued, retry_floor and retry_share must not be "
+        "negative");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RouterCore>> RouterCore::Create(
+    const Options& options, const Ports& ports) {
+  CHECK(ports.clock && ports.timers && ports.random && ports.hasher &&
+        ports.policy && ports.legs && ports.probe);
+  RETURN_IF_ERROR(Validate(options));
+  return std::unique_ptr<RouterCore>(new RouterCore(options, ports));
+}
+
+RouterCore::RouterCore(const Options& options, const Ports& ports)
+    : options_(options),
+      ports_(ports),
+      workers_(options.workers, *ports.clock, *ports.timers,
+               [this](const WorkerKey& worker, const absl::Status& why) {
+                 HandleLost(worker, why);
+               }) {}
+
+RouterCore::~RouterCore() {
+  for (auto& [id, request] : requests_) {
+    ports_.timers->Cancel(request->deadline_timer);
+    ports_.timers->Cancel(request->grace_timer);
+  }
+}
+
+// --- clients ----------------------------------------------------------------
+
+absl::StatusOr<RequestId> RouterCore::Submit(GenerateRequest request,
+                                             ClientSink* client) {
+  CHECK(client != nullptr && !request.prompt.empty());
+  auto reject = [&](absl::Status status) {
+    ports_.probe->RequestRejected(ErrorInfoOf(status).reason);
+    return status;
+  };
+  if (draining_) {
+    return reject(MakeError(ErrorReason::kDraining,
+                            "this router is shutting down: use another", "",
+                            options_.retry_after));
+  }
+  auto owned = std::make_unique<Request>();
+  Request& r = *owned;
+  r.request = std::move(request);
+  r.request.id = DrawRequestId();
+  r.client = client;
+  r.submitted = ports_.clock->Now();
+  r.deadline = r.submitted + std::min(r.request.timeout, options_.max_timeout);
+  r.chain = ports_.hasher->Chain(
+      ports_.hasher->Root({options_.workers.content, "", r.request.tenant,
+                           r.request.cache_salt}),
+      r.request.prompt);
+
+  std::optional<Placement> placement;
+  if (running_ < options_.max_running && queue_.empty()) {
+    absl::StatusOr<Placement> placed = Place(r, {});
+    if (placed.ok()) {
+      placement = *std::move(placed);
+    } else if (ErrorInfoOf(placed.status()).reason != ErrorReason::kQueueFull) {
+      return reject(placed.status());
+    }
+  }
+  if (!placement.has_value() && queued() >= options_.max_queued) {
+    return reject(MakeError(ErrorReason::kQueueFull,
+                            absl::StrCat(running_, " requests run and ",
+                                         queued(), " wait: try again later"),
+                            "", options_.retry_after));
+  }
+  const RequestId id = r.id();
+  requests_.emplace(id, std::move(owned));
+  r.deadline_timer = ports_.timers->Schedule(r.deadline, [this, &r] {
+    Abort(r, MakeError(
+                 ErrorReason::kDeadline,
+                 absl::StrCat("not done within ",
+                              absl::FormatDuration(r.deadline - r.submitted))));
+  });
+  ports_.probe->RequestStarted(id, static_cast<int>(r.request.prompt.size()));
+  if (placement.has_value()) {
+    Start(r, *placement);
+  } else {
+    Enqueue(r);
+  }
+  ReportInFlight();
+  return id;
+}
+
+void RouterCore::Cancel(RequestId id) {
+  auto it = requests_.find(id);
+  if (it == requests_.end()) return;
+  Abort(*it->second,
+        MakeError(ErrorReason::kCancelled, "the client cancelled"));
+}
+
+RequestId RouterCore::DrawRequestId() {
+  RequestId id;
+  do {
+    id = RequestId(ports_.random->Next());
+  } while (!id || requests_.contains(id));
+  return id;
+}
+
+void RouterCore::Enqueue(Request& r) {
+  r.queued = QueueKey{-int64_t{r.request.priority}, next_arrival_++};
+  queue_.emplace(*r.queued, &r);
+}
+
+void RouterCore::Pump() {
+  if (std::exchange(pumping_, true)) return;
+  while (running_ < options_.max_running && !queue_.empty()) {
+    Request& r = *queue_.begin()->second;
+    absl::StatusOr<Placement> placed = Place(r, {});
+    if (!placed.ok() &&
+        ErrorInfoOf(placed.status()).reason == ErrorReason::kQueueFull) {
+      break;
+    }
+    if (!placed.ok()) {
+      End(r, placed.status());
+      continue;
+    }
+    queue_.erase(*std::exchange(r.queued, std::nullopt));
+    Start(r, *placed);
+    ReportInFlight();
+  }
+  pumping_ = false;
+}
+
+// --- workers ----------------------------------------------------------------
+
+absl::Status RouterCore::OnRegister(const WorkerInfo& info) {
+  absl::Status status = workers_.Register(info);
+  if (!status.ok()) {
+    Log(LogLevel::kWarning, "worker refused",
+        {{"worker", info.key.name}, {"why", std::string(status.message())}});
+    return status;
+  }
+  ports_.probe->WorkerRegistered(info);
+  return status;
+}
+
+absl::Status RouterCore::OnLoad(const WorkerKey& worker,
+                                const WorkerLoad& load) {
+  const WorkerView* before = workers_.Find(worker);
+  const bool changed =
+      before != nullptr && before->reported.health != load.health;
+  RETURN_IF_ERROR(workers_.Report(worker, load));
+  if (changed) {
+    ports_.probe->WorkerHealthChanged(worker, load.health);
+  }
+  Pump();
+  return absl::OkStatus();
+}
+
+CacheSync RouterCore::OnCacheEvents(const WorkerKey& worker,
+                                    absl::Span<const CacheEvent> events) {
+  CacheSync sync = workers_.ApplyEvents(worker, events);
+  if (sync.resend_from.has_value()) ports_.probe->CacheResyncAsked(worker);
+  return sync;
+}
+
+CacheSync RouterCore::OnCacheSnapshot(const WorkerKey& worker,
+                                      const CacheSnapshot& snapshot) {
+  return workers_.ApplySnapshot(worker, snapshot);
+}
+
+void RouterCore::OnWorkerLost(const WorkerKey& worker,
+                              const absl::Status& why) {
+  workers_.Lose(worker, MakeError(ErrorReason::kWorkerLost,
+                                  absl::StrCat("worker ", worker.name,
+                                               " was lost: ", why.message())));
+}
+
+void RouterCore::HandleLost(const WorkerKey& worker, const absl::Status& why) {
+  ports_.probe->WorkerLost(worker, why);
+  std::vector<RequestId> affected;  // ends and retries change the map
+  for (const auto& [id, request] : requests_) {
+    if (request->attempt.has_value()) affected.push_back(id);
+  }
+  for (RequestId id : affected) {
+    for (LegKind kind : {LegKind::kDecode, LegKind::kPrefill}) {
+      auto it = requests_.find(id);
+      if (it == requests_.end()) break;
+      Request& r = *it->second;
+      const Attempt::Leg* leg = kind == LegKind::kDecode ? &r.attempt->decode()
+                                : r.attempt->prefill().has_value()
+                                    ? &*r.attempt->prefill()
+                                    : nullptr;
+      if (leg == nullptr || leg->worker != worker || !leg->open()) continue;
+      if (r.attempt->TakeCancel(kind)) ports_.legs->Cancel(leg->id);
+      Execute(r, r.attempt->OnWorkerLost(kind, why));
+    }
+  }
+  Pump();
+}
+
+// --- process ----------------------------------------------------------------
+
+bool RouterCore::CanServe() const {
+  const std::vector<WorkerView>& workers = workers_.view().workers;
+  return std::any_of(workers.begin(), workers.end(), [](const WorkerView& w) {
+    return w.info.roles.decode && w.ready();
+  });
+}
+
+void RouterCore::Drain(std::function<void()> when_idle) {
+  draining_ = true;
+  when_idle_ = std::move(when_idle);
+  CheckDrained();
+}
+
+void RouterCore::CheckDrained() {
+  if (!draining_ || !idle() || !when_idle_) return;
+  std::exchange(when_idle_, nullptr)();
+}
+
+void RouterCore::ReportInFlight() {
+  ports_.probe->InFlight(running_, queued());
+}
+
+absl::Status RouterCore::CheckAccounting() const {
+  int running = 0, retrying = 0, waiting = 0, loads = 0;
+  for (const auto& [id, request] : requests_) {
+    running += request->attempts > 0;
+    retrying += request->attempts > 1;
+    waiting += request->queued.has_value();
+    if (!request->attempt.has_value()) continue;
+    loads += request->attempt->held_loads();
+    for (LegId leg : request->attempt->unfinished()) {
+      if (!legs_.contains(leg)) {
+        return absl::InternalError(absl::StrCat("open leg ", leg,
+                                                " of request ", id.value(),
+                                                " is not accounted for"));
+      }
+    }
+  }
+  auto differ = [](absl::string_view what, int counted, int kept) {
+    if (counted == kept) return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat(what, ": counted ", counted, ", kept ", kept));
+  };
+  RETURN_IF_ERROR(differ("running requests", running, running_));
+  RETURN_IF_ERROR(differ("retried requests", retrying, retrying_));
+  RETURN_IF_ERROR(differ("queued requests", waiting, queued()));
+  RETURN_IF_ERROR(differ("reserved loads", loads, workers_.reservations()));
+  if (requests_.empty()) return workers_.CheckIdle();
+  return absl::OkStatus();
+}
+
+}  // namespace penstock
