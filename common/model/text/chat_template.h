@@ -20,26 +20,45 @@ struct ChatMessage {
 // A model's own chat template, parsed once. Immutable; safe from any thread.
 class ChatTemplate {
  public:
+  // Texts of special tokens that templates speak of; empty: undefined there.
+  struct SpecialTexts {
+    std::string bos_token;
+    std::string eos_token;
+  };
+
   virtual ~ChatTemplate() = default;
 
   // Parses Jinja source. UNIMPLEMENTED names a construct this build does not
-  // know, with its line; INVALID_ARGUMENT a syntax error.
+  // know, with its line; INVALID_ARGUMENT a syntax error; RESOURCE_EXHAUSTED a
+  // template that is too long or nested too deep.
   static absl::StatusOr<std::unique_ptr<ChatTemplate>> Parse(
-      absl::string_view source);
+      absl::string_view source, SpecialTexts special);
+  static absl::StatusOr<std::unique_ptr<ChatTemplate>> Parse(
+      absl::string_view source) {
+    return Parse(source, SpecialTexts());
+  }
 
   // A run of rendered text. Text that came out of a message stays apart from
   // what the template itself wrote, so that content never becomes a special
-  // token.
+  // token. The role of a message counts as the template's when it is one of
+  // IsKnownRole: templates make special tokens out of those ('<|' + role +
+  // '|>').
   struct Piece {
     std::string text;
     bool from_message = false;
   };
-  // Bounded in steps and output (RESOURCE_EXHAUSTED); raise_exception is
-  // INVALID_ARGUMENT with the template's own words.
+  // No piece is empty and neighbours differ in from_message. Bounded in steps
+  // and output (RESOURCE_EXHAUSTED). INVALID_ARGUMENT: a message is not UTF-8
+  // (naming it), raise_exception with the template's own words, or an operation
+  // that the messages make impossible; UNIMPLEMENTED as Parse, for constructs
+  // that show only when they run.
   virtual absl::StatusOr<std::vector<Piece>> Render(
       absl::Span<const ChatMessage> messages,
       bool add_generation_prompt) const = 0;
 };
+
+// system, user, assistant, tool and the like.
+bool IsKnownRole(absl::string_view role);
 
 // The concatenation of all pieces.
 std::string JoinPieces(absl::Span<const ChatTemplate::Piece> pieces);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "common/model/files/model_file.h"
+#include "common/model/text/chat_template.h"
 #include "common/model/text/sequence_text.h"
 #include "common/model/text/text_stream.h"
 #include "common/model/text/tokenizer.h"
@@ -18,12 +19,19 @@ namespace {
 using Json = nlohmann::json;
 using Ids = std::vector<TokenId>;
 
-const Tokenizer& RealTokenizer() {
-  static const Tokenizer* const tokenizer = [] {
-    const auto file =
+const ModelFile& RealModel() {
+  static const ModelFile* const model = [] {
+    auto file =
         OpenModelFile(PENSTOCK_MODELS "/SmolLM2-135M-Instruct.Q4_1.gguf");
     EXPECT_TRUE(file.ok()) << file.status();
-    auto created = CreateTokenizer((*file)->vocabulary());
+    return file->release();
+  }();
+  return *model;
+}
+
+const Tokenizer& RealTokenizer() {
+  static const Tokenizer* const tokenizer = [] {
+    auto created = CreateTokenizer(RealModel().vocabulary());
     EXPECT_TRUE(created.ok()) << created.status();
     return created->release();
   }();
@@ -132,6 +140,45 @@ TEST(StreamingCases, SequenceTextDeliversTheSame) {
     }
     EXPECT_EQ(text.Flush().text, row["flush"]);
   }
+}
+
+TEST(ChatTemplateCases, TextAndIdsAreTheReferences) {
+  const auto chat = ChatTemplate::Parse(RealModel().chat_template());
+  ASSERT_TRUE(chat.ok()) << chat.status();
+  for (const Json& row : Cases("chat_template.jsonl")) {
+    SCOPED_TRACE(row["name"]);
+    std::vector<ChatMessage> messages;
+    for (const Json& message : row["messages"]) {
+      messages.push_back({message["role"], message["content"]});
+    }
+    const auto pieces = (*chat)->Render(messages, row["add_generation_prompt"]);
+    ASSERT_TRUE(pieces.ok()) << pieces.status();
+    const std::string text = JoinPieces(*pieces);
+    EXPECT_EQ(text, row["text"]);
+    EXPECT_EQ(Encode(text, true), row["ids"].get<Ids>());
+    const bool differs = row.contains("ids_content_plain");
+    EXPECT_EQ(*EncodePieces(*pieces, RealTokenizer()),
+              row[differs ? "ids_content_plain" : "ids"].get<Ids>());
+  }
+}
+
+TEST(ChatTemplateCases, GenerationPromptsAreTheReferences) {
+  const auto chat = ChatTemplate::Parse(RealModel().chat_template());
+  ASSERT_TRUE(chat.ok()) << chat.status();
+  int chats = 0;
+  for (const Json& row : Cases("generation.jsonl")) {
+    if (row["kind"] != "chat") continue;
+    ++chats;
+    std::vector<ChatMessage> messages;
+    for (const Json& message : row["messages"]) {
+      messages.push_back({message["role"], message["content"]});
+    }
+    const auto pieces = (*chat)->Render(messages, true);
+    ASSERT_TRUE(pieces.ok()) << pieces.status();
+    EXPECT_EQ(*EncodePieces(*pieces, RealTokenizer()),
+              row["prompt_ids"].get<Ids>());
+  }
+  EXPECT_GT(chats, 0);
 }
 
 }  // namespace

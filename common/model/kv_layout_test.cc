@@ -1,0 +1,100 @@
+#include "common/model/kv_layout.h"
+
+#include <set>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+// The shape of SmolLM2-135M, whose sizes are worked out by hand below.
+ModelSpec Spec() {
+  ModelSpec spec;
+  spec.layers = 30;
+  spec.heads = 9;
+  spec.kv_heads = 3;
+  spec.head_dim = 64;
+  return spec;
+}
+
+TEST(KvLayoutTest, Sizes) {
+  KvLayout half = KvLayout::For(Spec(), KvType::kF16);
+  // K and V, 3 heads of 64, 16 tokens, 2 bytes.
+  EXPECT_EQ(half.layer_bytes(), 12288u);
+  EXPECT_EQ(half.block_bytes(), 368640u);
+  EXPECT_EQ(KvLayout::For(Spec(), KvType::kF32).block_bytes(), 737280u);
+}
+
+TEST(KvLayoutTest, SizesBeyond32Bits) {
+  ModelSpec spec = Spec();
+  spec.layers = 1000;
+  spec.kv_heads = 1024;
+  spec.head_dim = 512;
+  EXPECT_EQ(KvLayout::For(spec, KvType::kF32).block_bytes(),
+            uint64_t{67108864} * 1000);
+}
+
+TEST(KvLayoutTest, SegmentsOfARange) {
+  KvLayout layout = KvLayout::For(Spec(), KvType::kF16);
+  std::vector<Segment> whole = layout.Segments(0, {0, 30});
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].offset, 0u);
+  EXPECT_EQ(whole[0].length, 368640u);
+  std::vector<Segment> part = layout.Segments(2, {5, 7});
+  ASSERT_EQ(part.size(), 1u);
+  EXPECT_EQ(part[0].offset, 2 * 368640u + 5 * 12288u);
+  EXPECT_EQ(part[0].length, 2 * 12288u);
+  EXPECT_TRUE(layout.Segments(2, {7, 7}).empty());
+}
+
+// Over any cut into layer ranges, each byte of a block is named exactly once,
+// and blocks do not touch each other.
+TEST(KvLayoutTest, SegmentsTileTheArena) {
+  KvLayout layout{.layers = 5, .kv_heads = 2, .head_dim = 4};
+  for (int first_cut = 0; first_cut <= 5; ++first_cut) {
+    for (int second_cut = first_cut; second_cut <= 5; ++second_cut) {
+      std::vector<int> named(3 * layout.block_bytes());
+      for (BlockIndex block = 0; block < 3; ++block) {
+        for (LayerRange range :
+             {LayerRange{0, first_cut}, LayerRange{first_cut, second_cut},
+              LayerRange{second_cut, 5}}) {
+          for (Segment s : layout.Segments(block, range)) {
+            ASSERT_LE(s.offset + s.length, named.size());
+            for (uint64_t i = 0; i < s.length; ++i) ++named[s.offset + i];
+          }
+        }
+      }
+      EXPECT_EQ(std::set<int>(named.begin(), named.end()), std::set<int>{1});
+    }
+  }
+}
+
+TEST(KvLayoutTest, FarBlocksDoNotWrap) {
+  KvLayout layout = KvLayout::For(Spec(), KvType::kF32);
+  EXPECT_EQ(layout.Segments(1 << 20, {0, 1})[0].offset, uint64_t{737280} << 20);
+}
+
+TEST(KvLayoutTest, IdNamesEveryField) {
+  const KvLayout base{.layers = 5, .kv_heads = 2, .head_dim = 4};
+  std::vector<KvLayout> layouts(6, base);
+  layouts[1].layers = 6;
+  layouts[2].kv_heads = 4;
+  layouts[3].head_dim = 2;
+  layouts[4].type = KvType::kF32;
+  layouts[5].arrangement = 2;
+  std::set<LayoutId> ids;
+  for (const KvLayout& layout : layouts) ids.insert(layout.id());
+  EXPECT_EQ(ids.size(), layouts.size());
+  EXPECT_EQ(KvLayout(base).id(), base.id());
+}
+
+TEST(KvLayoutDeathTest, RangesLieWithin) {
+  KvLayout layout{.layers = 5, .kv_heads = 2, .head_dim = 4};
+  EXPECT_DEATH(layout.Segments(0, {0, 6}), "CHECK failed");
+  EXPECT_DEATH(layout.Segments(0, {3, 2}), "CHECK failed");
+  EXPECT_DEATH(layout.Segments(-1, {0, 1}), "CHECK failed");
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,76 @@
+#include "common/model/text/jinja/functions.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/model/text/jinja/error.h"
+
+namespace penstock::jinja {
+namespace {
+
+absl::StatusOr<Value> RaiseException(const Invocation& call) {
+  ASSIGN_OR_RETURN(const auto bound, call.Bind({"message"}, 1));
+  ASSIGN_OR_RETURN(const Text message, Printed(*bound[0], call.line));
+  return Failure(call.line, absl::StrCat("refused: ", message.bytes()));
+}
+
+absl::StatusOr<Value> MakeNamespace(const Invocation& call) {
+  if (!call.arguments.positional.empty()) {
+    return Unknown(call.line, "a namespace made of a value");
+  }
+  auto space = std::make_shared<Namespace>();
+  for (const auto& [name, value] : call.arguments.named) {
+    if (!value.is_data()) {
+      return Unknown(call.line, absl::StrCat("a ", value.type_name(),
+                                             " inside a namespace"));
+    }
+    if (!space->attributes.emplace(name, value).second) {
+      return call.Fail(absl::StrCat("is given '", name, "' twice"));
+    }
+  }
+  return Value(std::move(space));
+}
+
+absl::StatusOr<Value> MakeRange(const Invocation& call) {
+  ASSIGN_OR_RETURN(const auto bound, call.Bind({"start", "stop", "step"}, 1));
+  for (const Value* value : bound) {
+    if (value != nullptr && value->AsInteger() == nullptr) {
+      return call.Fail(absl::StrCat("takes ints, not a ", value->type_name()));
+    }
+  }
+  const bool alone = bound[1] == nullptr;
+  int64_t at = alone ? 0 : *bound[0]->AsInteger();
+  const int64_t stop = *bound[alone ? 0 : 1]->AsInteger();
+  ASSIGN_OR_RETURN(const int64_t step, IntegerArgument(call, bound[2], 1));
+  if (step == 0) return call.Fail("has a step of zero");
+  List list;
+  while (step > 0 ? at < stop : at > stop) {
+    RETURN_IF_ERROR(call.budget.TakeSteps(1, call.line));
+    RETURN_IF_ERROR(call.budget.TakeBytes(sizeof(Value), call.line));
+    list.items.emplace_back(at);
+    if (__builtin_add_overflow(at, step, &at)) break;
+  }
+  return Value(std::move(list));
+}
+
+constexpr BuiltinFunction kFunctions[] = {
+    {"namespace", MakeNamespace},
+    {"raise_exception", RaiseException},
+    {"range", MakeRange},
+};
+
+}  // namespace
+
+const BuiltinFunction* FindFunction(absl::string_view name) {
+  for (const BuiltinFunction& function : kFunctions) {
+    if (function.name == name) return &function;
+  }
+  return nullptr;
+}
+
+}  // namespace penstock::jinja

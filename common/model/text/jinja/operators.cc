@@ -1,0 +1,302 @@
+#include "common/model/text/jinja/operators.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/model/text/jinja/error.h"
+#include "common/model/text/jinja/invocation.h"
+
+namespace penstock::jinja {
+namespace {
+
+// A boolean or number as a float.
+absl::optional<double> ToReal(const Value& value) {
+  if (const int64_t* integer = value.AsInteger()) {
+    return static_cast<double>(*integer);
+  }
+  if (const double* real = value.real()) return *real;
+  return absl::nullopt;
+}
+
+absl::Status Mismatch(absl::string_view op, const Value& left,
+                      const Value& right, int line) {
+  for (const Value* value : {&left, &right}) {
+    if (const Undefined* undefined = value->undefined()) {
+      return Failure(line, absl::StrCat(undefined->what, " is undefined"));
+    }
+  }
+  return Failure(line, absl::StrCat("'", op, "' between a ", left.type_name(),
+                                    " and a ", right.type_name()));
+}
+
+absl::StatusOr<bool> EqualLists(const List& left, const List& right,
+                                Budget& budget, int line) {
+  if (left.tuple != right.tuple || left.items.size() != right.items.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < left.items.size(); ++i) {
+    ASSIGN_OR_RETURN(const bool equal,
+                     Equal(left.items[i], right.items[i], budget, line));
+    if (!equal) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<bool> EqualDicts(const Dict& left, const Dict& right,
+                                Budget& budget, int line) {
+  if (left.items.size() != right.items.size()) return false;
+  for (const auto& [key, value] : left.items) {
+    RETURN_IF_ERROR(
+        budget.TakeSteps(static_cast<int64_t>(right.items.size()), line));
+    const Value* other = right.Find(key.bytes());
+    if (other == nullptr) return false;
+    ASSIGN_OR_RETURN(const bool equal, Equal(value, *other, budget, line));
+    if (!equal) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<bool> Contains(const Value& container, const Value& item,
+                              Budget& budget, int line) {
+  if (const Text* text = container.text()) {
+    if (item.text() == nullptr) return Mismatch("in", item, container, line);
+    const absl::string_view needle = item.text()->bytes();
+    RETURN_IF_ERROR(TakeSearch(text->bytes(), needle, budget, line));
+    return text->bytes().find(needle) != absl::string_view::npos;
+  }
+  if (const Dict* dict = container.dict()) {
+    RETURN_IF_ERROR(
+        budget.TakeSteps(static_cast<int64_t>(dict->items.size()), line));
+    return item.text() != nullptr &&
+           dict->Find(item.text()->bytes()) != nullptr;
+  }
+  if (container.undefined() != nullptr) return false;
+  const List* list = container.list();
+  if (list == nullptr) return Mismatch("in", item, container, line);
+  for (const Value& other : list->items) {
+    ASSIGN_OR_RETURN(const bool equal, Equal(item, other, budget, line));
+    if (equal) return true;
+  }
+  return false;
+}
+
+// Negative, zero or positive as `left` stands to `right`; nullopt for NaN.
+absl::StatusOr<absl::optional<int>> Order(absl::string_view op,
+                                          const Value& left, const Value& right,
+                                          Budget& budget, int line) {
+  const auto sign = [](const auto& a, const auto& b) {
+    return a < b ? -1 : a > b ? 1 : 0;
+  };
+  if (left.text() != nullptr && right.text() != nullptr) {
+    RETURN_IF_ERROR(budget.TakeBytes(
+        std::min(left.text()->size(), right.text()->size()), line));
+    return sign(left.text()->bytes(), right.text()->bytes());
+  }
+  if (left.AsInteger() != nullptr && right.AsInteger() != nullptr) {
+    return sign(*left.AsInteger(), *right.AsInteger());
+  }
+  const absl::optional<double> a = ToReal(left);
+  const absl::optional<double> b = ToReal(right);
+  if (!a.has_value() || !b.has_value()) {
+    if (left.list() != nullptr && right.list() != nullptr) {
+      return Unknown(line, "an order of lists");
+    }
+    return Mismatch(op, left, right, line);
+  }
+  if (std::isnan(*a) || std::isnan(*b)) return absl::optional<int>();
+  return sign(*a, *b);
+}
+
+absl::StatusOr<Value> Add(const Value& left, const Value& right, Budget& budget,
+                          int line) {
+  if (left.text() != nullptr && right.text() != nullptr) {
+    RETURN_IF_ERROR(
+        budget.TakeBytes(left.text()->size() + right.text()->size(), line));
+    Text sum = *left.text();
+    sum.Append(*right.text());
+    return Value(std::move(sum));
+  }
+  if (left.list() != nullptr && right.list() != nullptr &&
+      left.list()->tuple == right.list()->tuple) {
+    const List& tail = *right.list();
+    RETURN_IF_ERROR(budget.TakeBytes(
+        (left.list()->items.size() + tail.items.size()) * sizeof(Value), line));
+    List sum = *left.list();
+    sum.items.insert(sum.items.end(), tail.items.begin(), tail.items.end());
+    sum.depth = std::max(sum.depth, tail.depth);
+    return Value(std::move(sum));
+  }
+  return Mismatch("+", left, right, line);
+}
+
+// Python rounds to minus infinity; the remainder has the divisor's sign.
+int64_t FloorDivide(int64_t a, int64_t b) {
+  const int64_t quotient = a / b;
+  return quotient - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+
+double FloorModulo(double a, double b) {
+  const double remainder = std::fmod(a, b);
+  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b
+                                                      : remainder;
+}
+
+absl::StatusOr<Value> Integers(BinaryOperator op, int64_t a, int64_t b,
+                               int line) {
+  int64_t result = 0;
+  bool overflow = false;
+  switch (op) {
+    case BinaryOperator::kAdd:
+      overflow = __builtin_add_overflow(a, b, &result);
+      break;
+    case BinaryOperator::kSubtract:
+      overflow = __builtin_sub_overflow(a, b, &result);
+      break;
+    case BinaryOperator::kMultiply:
+      overflow = __builtin_mul_overflow(a, b, &result);
+      break;
+    case BinaryOperator::kDivide:
+    case BinaryOperator::kFloor:
+    case BinaryOperator::kModulo:
+      if (b == 0) return Failure(line, "division by zero");
+      if (op == BinaryOperator::kDivide) {
+        return Value(static_cast<double>(a) / static_cast<double>(b));
+      }
+      overflow = b == -1 && a == INT64_MIN;
+      if (overflow) break;
+      result = FloorDivide(a, b);
+      if (op == BinaryOperator::kModulo) result = a - result * b;
+      break;
+  }
+  if (overflow) return Unknown(line, "an integer over 64 bits");
+  return Value(result);
+}
+
+absl::StatusOr<Value> Reals(BinaryOperator op, double a, double b, int line) {
+  switch (op) {
+    case BinaryOperator::kAdd:
+      return Value(a + b);
+    case BinaryOperator::kSubtract:
+      return Value(a - b);
+    case BinaryOperator::kMultiply:
+      return Value(a * b);
+    default:
+      break;
+  }
+  if (b == 0) return Failure(line, "division by zero");
+  if (op == BinaryOperator::kDivide) return Value(a / b);
+  if (op == BinaryOperator::kModulo) return Value(FloorModulo(a, b));
+  return Value(std::floor(a / b));
+}
+
+constexpr absl::string_view kSpellings[] = {"+", "-", "*", "/", "//", "%"};
+
+}  // namespace
+
+absl::StatusOr<bool> Equal(const Value& left, const Value& right,
+                           Budget& budget, int line) {
+  RETURN_IF_ERROR(budget.TakeSteps(1, line));
+  if (left.undefined() != nullptr || right.undefined() != nullptr) {
+    return left.undefined() != nullptr && right.undefined() != nullptr;
+  }
+  if (left.is_none() || right.is_none()) {
+    return left.is_none() && right.is_none();
+  }
+  if (left.AsInteger() != nullptr && right.AsInteger() != nullptr) {
+    return *left.AsInteger() == *right.AsInteger();
+  }
+  const absl::optional<double> a = ToReal(left);
+  const absl::optional<double> b = ToReal(right);
+  if (a.has_value() && b.has_value()) return *a == *b;
+  if (left.text() != nullptr && right.text() != nullptr) {
+    if (left.text()->size() != right.text()->size()) return false;
+    RETURN_IF_ERROR(budget.TakeBytes(left.text()->size(), line));
+    return left.text()->bytes() == right.text()->bytes();
+  }
+  if (left.list() != nullptr && right.list() != nullptr) {
+    return EqualLists(*left.list(), *right.list(), budget, line);
+  }
+  if (left.dict() != nullptr && right.dict() != nullptr) {
+    return EqualDicts(*left.dict(), *right.dict(), budget, line);
+  }
+  if (!left.is_data() && !right.is_data()) {
+    return Unknown(line, absl::StrCat("comparing a ", left.type_name()));
+  }
+  return false;
+}
+
+absl::StatusOr<bool> Compare(Comparison comparison, const Value& left,
+                             const Value& right, Budget& budget, int line) {
+  switch (comparison) {
+    case Comparison::kEqual:
+    case Comparison::kNotEqual: {
+      ASSIGN_OR_RETURN(const bool equal, Equal(left, right, budget, line));
+      return equal == (comparison == Comparison::kEqual);
+    }
+    case Comparison::kIn:
+    case Comparison::kNotIn: {
+      ASSIGN_OR_RETURN(const bool inside, Contains(right, left, budget, line));
+      return inside == (comparison == Comparison::kIn);
+    }
+    default:
+      break;
+  }
+  static constexpr absl::string_view kOrders[] = {"<", "<=", ">", ">="};
+  const int index =
+      static_cast<int>(comparison) - static_cast<int>(Comparison::kLess);
+  ASSIGN_OR_RETURN(const absl::optional<int> order,
+                   Order(kOrders[index], left, right, budget, line));
+  if (!order.has_value()) return false;
+  switch (comparison) {
+    case Comparison::kLess:
+      return *order < 0;
+    case Comparison::kLessOrEqual:
+      return *order <= 0;
+    case Comparison::kGreater:
+      return *order > 0;
+    default:
+      return *order >= 0;
+  }
+}
+
+absl::StatusOr<Value> Apply(BinaryOperator op, const Value& left,
+                            const Value& right, Budget& budget, int line) {
+  if (left.AsInteger() != nullptr && right.AsInteger() != nullptr) {
+    return Integers(op, *left.AsInteger(), *right.AsInteger(), line);
+  }
+  const absl::optional<double> a = ToReal(left);
+  const absl::optional<double> b = ToReal(right);
+  if (a.has_value() && b.has_value()) return Reals(op, *a, *b, line);
+  if (op == BinaryOperator::kAdd) return Add(left, right, budget, line);
+  const absl::string_view spelling = kSpellings[static_cast<int>(op)];
+  const bool left_sequence = left.text() != nullptr || left.list() != nullptr;
+  const bool right_sequence =
+      right.text() != nullptr || right.list() != nullptr;
+  if (op == BinaryOperator::kModulo && left.text() != nullptr) {
+    return Unknown(line, "formatting with '%'");
+  }
+  if (op == BinaryOperator::kMultiply &&
+      ((left_sequence && right.AsInteger() != nullptr) ||
+       (right_sequence && left.AsInteger() != nullptr))) {
+    return Unknown(line, "repeating with '*'");
+  }
+  return Mismatch(spelling, left, right, line);
+}
+
+absl::StatusOr<Value> Signed(bool minus, const Value& value, int line) {
+  if (const int64_t* integer = value.AsInteger()) {
+    if (!minus) return Value(*integer);
+    return Integers(BinaryOperator::kSubtract, 0, *integer, line);
+  }
+  if (const double* real = value.real()) return Value(minus ? -*real : *real);
+  if (const Undefined* undefined = value.undefined()) {
+    return Failure(line, absl::StrCat(undefined->what, " is undefined"));
+  }
+  return Failure(line, absl::StrCat("a sign before a ", value.type_name()));
+}
+
+}  // namespace penstock::jinja

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/model/text/jinja/text.h"
+
+namespace penstock::jinja {
+
+class Value;
+
+// A name, attribute or item that is not there; `what` says which, for errors.
+struct Undefined {
+  std::string what;
+};
+struct None {};
+
+// Lists and dictionaries are data only: no namespace, loop or function is ever
+// inside one, so there are no cycles. `depth` bounds recursion over them.
+struct List {
+  std::vector<Value> items;
+  bool tuple = false;
+  int depth = 1;
+};
+struct Dict {
+  // In order of insertion; keys differ.
+  std::vector<std::pair<Text, Value>> items;
+  int depth = 1;
+
+  const Value* Find(absl::string_view key) const;
+};
+inline constexpr int kMaxDataDepth = 100;
+
+// The one mutable object: what `{% set ns.x = ... %}` writes to.
+struct Namespace {
+  std::map<std::string, Value> attributes;
+};
+
+// `loop` inside a `for`.
+struct Loop {
+  std::shared_ptr<const List> items;
+  int64_t index0 = 0;
+};
+
+// A function of the template's world, called by its name.
+struct Function {
+  const struct BuiltinFunction* builtin;
+};
+
+// Any value of the language. Cheap to copy: what is large is shared and
+// immutable.
+class Value {
+ public:
+  using TextPtr = std::shared_ptr<const Text>;
+  using ListPtr = std::shared_ptr<const List>;
+  using DictPtr = std::shared_ptr<const Dict>;
+  using NamespacePtr = std::shared_ptr<Namespace>;
+  using LoopPtr = std::shared_ptr<const Loop>;
+
+  Value() : data_(None()) {}
+  explicit Value(bool value) : data_(value) {}
+  explicit Value(int64_t value) : data_(value) {}
+  explicit Value(double value) : data_(value) {}
+  explicit Value(Text text)
+      : data_(std::make_shared<const Text>(std::move(text))) {}
+  explicit Value(List list)
+      : data_(std::make_shared<const List>(std::move(list))) {}
+  explicit Value(Dict dict)
+      : data_(std::make_shared<const Dict>(std::move(dict))) {}
+  explicit Value(Undefined undefined) : data_(std::move(undefined)) {}
+  explicit Value(NamespacePtr space) : data_(std::move(space)) {}
+  explicit Value(LoopPtr loop) : data_(std::move(loop)) {}
+  explicit Value(Function function) : data_(function) {}
+
+  // Each: null when the value is of another type.
+  const Undefined* undefined() const { return std::get_if<Undefined>(&data_); }
+  bool is_none() const { return std::holds_alternative<None>(data_); }
+  const bool* boolean() const { return std::get_if<bool>(&data_); }
+  const int64_t* integer() const { return std::get_if<int64_t>(&data_); }
+  const double* real() const { return std::get_if<double>(&data_); }
+  const Text* text() const { return Shared<TextPtr>(); }
+  const List* list() const { return Shared<ListPtr>(); }
+  const Dict* dict() const { return Shared<DictPtr>(); }
+  const Loop* loop() const { return Shared<LoopPtr>(); }
+  const Function* function() const { return std::get_if<Function>(&data_); }
+  Namespace* space() const {
+    const auto* pointer = std::get_if<NamespacePtr>(&data_);
+    return pointer == nullptr ? nullptr : pointer->get();
+  }
+  // The list as it is shared. Precondition: list() is not null.
+  const ListPtr& shared_list() const { return std::get<ListPtr>(data_); }
+
+  // A boolean or integer as an integer, as Python counts.
+  const int64_t* AsInteger() const;
+  // Whether it may stand inside a list, a dictionary or a namespace.
+  bool is_data() const {
+    return space() == nullptr && loop() == nullptr && function() == nullptr;
+  }
+  // How deep lists and dictionaries are nested in it; 0 for other data.
+  int depth() const;
+
+  bool Truthy() const;
+  // The type as Python names it, for messages.
+  absl::string_view type_name() const;
+
+ private:
+  template <typename Pointer>
+  auto Shared() const -> decltype(std::declval<const Pointer&>().get()) {
+    const auto* pointer = std::get_if<Pointer>(&data_);
+    return pointer == nullptr ? nullptr : pointer->get();
+  }
+
+  std::variant<Undefined, None, bool, int64_t, double, TextPtr, ListPtr,
+               DictPtr, NamespacePtr, LoopPtr, Function>
+      data_;
+};
+
+inline Value TextValue(absl::string_view bytes, bool from_message = false) {
+  return Value(Text(bytes, from_message));
+}
+
+// A float as Python writes it: the shortest digits that read back the same.
+std::string FormatReal(double value);
+
+// What `{{ value }}` writes. UNIMPLEMENTED for lists, dictionaries and the
+// like, whose Python spelling is not known to this build.
+absl::StatusOr<Text> Printed(const Value& value, int line);
+
+}  // namespace penstock::jinja

@@ -1,0 +1,241 @@
+#include "common/engine/engine_loop.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/peer/error_reason.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/simulation/sim_backend.h"
+#include "tests/simulation/sim_model.h"
+
+namespace penstock {
+namespace {
+
+struct Output : SequenceListener {
+  void OnComputed(int computed) override { progress.push_back(computed); }
+  void OnToken(const TokenDelivery& delivery) override {
+    tokens.push_back(delivery.token.id);
+    finish = delivery.finish;
+  }
+  void OnFailed(const absl::Status& status) override { failed = status; }
+  std::vector<int> progress;
+  std::vector<TokenId> tokens;
+  FinishReason finish = FinishReason::kNone;
+  absl::Status failed;
+};
+
+// Sees each plan on its way to the simulated backend.
+class WatchedBackend : public Backend {
+ public:
+  explicit WatchedBackend(Backend* backend) : backend_(backend) {}
+  const BackendCaps& caps() const override { return backend_->caps(); }
+  const KvLayout& kv_layout() const override { return backend_->kv_layout(); }
+  void Submit(StepPlan plan) override {
+    plans.push_back(plan);
+    backend_->Submit(std::move(plan));
+  }
+  std::optional<BackendEvent> Poll() override { return backend_->Poll(); }
+  std::vector<StepPlan> plans;
+
+ private:
+  Backend* backend_;
+};
+
+class EngineLoopTest : public testing::Test {
+ protected:
+  void Start(EngineOptions options, int blocks = 64) {
+    memory_.assign(blocks * SimModel::Layout().block_bytes(), 0xFF);
+    backend_ = std::make_unique<SimBackend>(SimBackend::Options{},
+                                            Arena{absl::MakeSpan(memory_), -1},
+                                            &clock_, &timers_, [] {});
+    watched_ = std::make_unique<WatchedBackend>(backend_.get());
+    pool_ = std::make_unique<BlockPool>(blocks);
+    cache_ = std::make_unique<PrefixCache>(pool_.get(), &hasher_, &log_);
+    engine_ = std::make_unique<EngineLoop>(
+        options, EngineLoop::Ports{watched_.get(), pool_.get(), cache_.get(),
+                                   policy_.get(), &hasher_, &clock_, &probe_});
+  }
+  ~EngineLoopTest() override {
+    engine_.reset();
+    cache_.reset();
+  }
+
+  std::unique_ptr<Sequence> Make(int prompt, int max_tokens, int salt) {
+    GenerateRequest request;
+    for (int i = 0; i < prompt; ++i) {
+      request.prompt.push_back(1 + (i * 3 + salt) % 900);
+    }
+    request.stop.max_tokens = max_tokens;
+    request.sampling.seed = salt;
+    return std::make_unique<Sequence>(request, root_, &tokenizer_, 4096);
+  }
+  std::vector<TokenId> Expected(int prompt, int count, int salt) {
+    return SimModel::Generate(Make(prompt, count, salt)->tokens(), count, salt);
+  }
+
+  void Run() {
+    while (true) {
+      while (engine_->Tick()) {
+      }
+      pool_->CheckConservation();
+      if (timers_.NextDeadline() == Instant::Infinite()) return;
+      clock_.AdvanceTo(timers_.NextDeadline());
+      timers_.RunDue(clock_.Now());
+    }
+  }
+
+  ManualClock clock_;
+  Timers timers_;
+  HashSecret secret_{"engine"};
+  BlockHasher hasher_{secret_};
+  BlockHash root_ = hasher_.Root({ContentId(1), "", "", ""});
+  SimTokenizer tokenizer_;
+  CacheEventLog log_;
+  EngineProbe probe_;
+  std::unique_ptr<BatchPolicy> policy_ = MakeContinuousBatching();
+  std::vector<uint8_t> memory_;
+  std::unique_ptr<SimBackend> backend_;
+  std::unique_ptr<WatchedBackend> watched_;
+  std::unique_ptr<BlockPool> pool_;
+  std::unique_ptr<PrefixCache> cache_;
+  std::unique_ptr<EngineLoop> engine_;
+};
+
+TEST_F(EngineLoopTest, ChunksThePromptAndMixesItWithDecodes) {
+  Start({.max_rows = 48, .prefill_chunk = 32});
+  Output short_one, long_one;
+  ASSERT_TRUE(engine_->Add(Make(10, 12, 1), &short_one).ok());
+  ASSERT_TRUE(engine_->Add(Make(200, 3, 2), &long_one).ok());
+  Run();
+  EXPECT_EQ(short_one.tokens, Expected(10, 12, 1));
+  EXPECT_EQ(long_one.tokens, Expected(200, 3, 2));
+  int mixed = 0;
+  for (const StepPlan& plan : watched_->plans) {
+    EXPECT_LE(plan.tokens.size(), 48u);
+    int decodes = 0, chunks = 0;
+    for (const SequenceRows& rows : plan.sequences) {
+      EXPECT_LE(rows.rows, 32);
+      ++(rows.rows == 1 ? decodes : chunks);
+    }
+    mixed += decodes > 0 && chunks > 0;
+  }
+  EXPECT_GE(mixed, 4);
+  EXPECT_THAT(long_one.progress, testing::Contains(32));
+}
+
+TEST_F(EngineLoopTest, APromptSeenBeforeIsNotComputedAgain) {
+  Start({});
+  Output first, second;
+  SequenceId id = *engine_->Add(Make(100, 4, 7), &first);
+  Run();
+  engine_->Remove(id);
+  int64_t before = backend_->rows_computed();
+  ASSERT_TRUE(engine_->Add(Make(100, 4, 7), &second).ok());
+  Run();
+  EXPECT_EQ(second.tokens, first.tokens);
+  // Four tail tokens of the prompt and three fed back.
+  EXPECT_EQ(backend_->rows_computed() - before, 7);
+}
+
+TEST_F(EngineLoopTest, TheQueueIsBounded) {
+  Start({.max_waiting = 2});
+  std::vector<Output> outputs(3);
+  EXPECT_TRUE(engine_->Add(Make(10, 2, 1), &outputs[0]).ok());
+  EXPECT_TRUE(engine_->Add(Make(10, 2, 2), &outputs[1]).ok());
+  auto third = engine_->Add(Make(10, 2, 3), &outputs[2]);
+  EXPECT_EQ(ErrorInfoOf(third.status()).reason, ErrorReason::kQueueFull);
+  Run();
+  EXPECT_EQ(outputs[1].tokens.size(), 2u);
+}
+
+TEST_F(EngineLoopTest, RemovingMidStepKeepsItsBlocksUntilTheStepEnds) {
+  Start({});
+  Output output;
+  SequenceId id = *engine_->Add(Make(40, 5, 1), &output);
+  engine_->Tick();  // submits
+  engine_->Remove(id).reset();
+  EXPECT_GT(pool_->counts().active, 0);
+  EXPECT_TRUE(engine_->busy());
+  Run();
+  EXPECT_EQ(pool_->counts().active, 0);
+  EXPECT_FALSE(engine_->busy());
+  EXPECT_TRUE(output.tokens.empty());
+}
+
+TEST_F(EngineLoopTest, AHeldSequenceParksWithItsBlocks) {
+  Start({});
+  Output output;
+  SequenceId id = *engine_->Add(Make(40, 50, 1), &output, 1);
+  Run();
+  EXPECT_EQ(output.tokens.size(), 1u);
+  EXPECT_EQ(engine_->Find(id)->computed, 40);
+  EXPECT_EQ(pool_->counts().active, 3);
+}
+
+// Two sequences over one partly filled block: the second to write copies it.
+TEST_F(EngineLoopTest, ASharedPartialBlockIsCopiedBeforeItIsWritten) {
+  Start({});
+  Output one, two;
+  SequenceId id = *engine_->Add(Make(40, 6, 1), &one, 1);
+  Run();
+  Sequence& first = *engine_->Find(id);
+  auto fork = Make(40, 6, 1);
+  fork->Append({first.tokens().back(), {}});
+  fork->computed = 40;
+  for (const BlockHold& hold : first.blocks) {
+    fork->blocks.push_back(hold.Share());
+  }
+  ASSERT_TRUE(engine_->Add(std::move(fork), &two).ok());
+  Run();
+  std::vector<TokenId> expected = Expected(40, 6, 1);
+  EXPECT_EQ(two.tokens,
+            std::vector<TokenId>(expected.begin() + 1, expected.end()));
+  int copies = 0;
+  for (const StepPlan& plan : watched_->plans) copies += plan.copies.size();
+  EXPECT_EQ(copies, 1);
+  EXPECT_EQ(pool_->References(engine_->Find(id)->blocks[2].ref()), 1);
+}
+
+TEST_F(EngineLoopTest, HigherPriorityIsServedFirst) {
+  Start({.max_sequences = 1});
+  Output low, high;
+  auto urgent = Make(10, 1, 2);
+  ASSERT_TRUE(engine_->Add(Make(10, 1, 1), &low).ok());
+  GenerateRequest request = urgent->request();
+  request.priority = 5;
+  ASSERT_TRUE(
+      engine_
+          ->Add(std::make_unique<Sequence>(request, root_, &tokenizer_, 4096),
+                &high)
+          .ok());
+  engine_->Tick();
+  ASSERT_EQ(watched_->plans.size(), 1u);
+  EXPECT_EQ(watched_->plans[0].tokens[0], request.prompt[0]);
+}
+
+TEST_F(EngineLoopTest, MemoryForOneRequestServesManyInTurn) {
+  Start({}, 5);
+  std::vector<Output> outputs(6);
+  std::vector<SequenceId> ids;
+  for (int i = 0; i < 6; ++i) {
+    ids.push_back(*engine_->Add(Make(30, 20, i), &outputs[i]));
+  }
+  // Finished sequences are parked until they are removed.
+  for (int round = 0; round < 200; ++round) {
+    Run();
+    for (int i = 0; i < 6; ++i) {
+      if (outputs[i].finish != FinishReason::kNone) engine_->Remove(ids[i]);
+    }
+    if (!engine_->busy()) break;
+  }
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(outputs[i].tokens, Expected(30, 20, i)) << i;
+  }
+}
+
+}  // namespace
+}  // namespace penstock
