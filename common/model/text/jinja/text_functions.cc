@@ -38,7 +38,8 @@ absl::StatusOr<Value> MapAscii(const Text& text, const Invocation& call,
   return Value(std::move(mapped));
 }
 
-// Splits at runs of white space, which also goes from both ends.
+// Splits at runs of white space, which also goes from both ends: all but what
+// comes after the last split that is allowed.
 List SplitAtSpace(const Text& text, int64_t most) {
   List words;
   const absl::string_view bytes = text.bytes();
@@ -50,9 +51,7 @@ List SplitAtSpace(const Text& text, int64_t most) {
       end += Utf8Length(bytes, end);
     }
     if (static_cast<int64_t>(words.items.size()) == most) {
-      end = bytes.size();
-      const Range rest = Stripped(bytes.substr(at), Side::kRight);
-      words.items.emplace_back(text.Slice(at, at + rest.end));
+      words.items.emplace_back(text.Slice(at, bytes.size()));
       return words;
     }
     words.items.emplace_back(text.Slice(at, end));
