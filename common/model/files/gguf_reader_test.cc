@@ -21,24 +21,24 @@ absl::string_view Text(absl::Span<const uint8_t> bytes) {
 // builder cannot agree on a mistake.
 TEST(GgufReaderTest, ReadsAHandWrittenFile) {
   const std::vector<uint8_t> file = {
-      'G',  'G',  'U',  'F',  2, 0, 0, 0,                     // magic, version
-      1,    0,    0,    0,    0, 0, 0, 0,                     // tensors
-      2,    0,    0,    0,    0, 0, 0, 0,                     // metadata
-      1,    0,    0,    0,    0, 0, 0, 0, 'a', 4,   0, 0, 0,  // "a": u32
-      42,   0,    0,    0,                                    //
-      2,    0,    0,    0,    0, 0, 0, 0, 'b', 'c', 9, 0, 0, 0,  // "bc": array
-      3,    0,    0,    0,    2, 0, 0, 0, 0,   0,   0, 0,  // of i16, 2 elements
-      0xFF, 0xFF, 7,    0,                                 //
-      1,    0,    0,    0,    0, 0, 0, 0, 't', 2,   0, 0, 0,  // "t", 2
-                                                              // dimensions
-      2,    0,    0,    0,    0, 0, 0, 0,                     // inner
-      3,    0,    0,    0,    0, 0, 0, 0,                     // outer
-      1,    0,    0,    0,                                    // F16
-      0,    0,    0,    0,    0, 0, 0, 0,                     // offset
-      0,    0,    0,    0,    0, 0, 0, 0,                     // padding to 128
-      0,    0,    0,    0,    0, 0, 0, 0,                     //
-      0x00, 0x3C, 0x00, 0xC0,                                 // row 0: 1, -2
-      0xFF, 0x7B, 0x01, 0x00,                                 // row 1
+      'G', 'G', 'U', 'F', 2, 0, 0, 0,                // magic, version
+      1, 0, 0, 0, 0, 0, 0, 0,                        // tensors
+      2, 0, 0, 0, 0, 0, 0, 0,                        // metadata
+      1, 0, 0, 0, 0, 0, 0, 0, 'a', 4, 0, 0, 0,       // "a": u32
+      42, 0, 0, 0,                                   //
+      2, 0, 0, 0, 0, 0, 0, 0, 'b', 'c', 9, 0, 0, 0,  // "bc": array
+      3, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0,            // of i16, 2 elements
+      0xFF, 0xFF, 7, 0,                              //
+      1, 0, 0, 0, 0, 0, 0, 0, 't', 2, 0, 0, 0,       // "t", 2
+                                                     // dimensions
+      2, 0, 0, 0, 0, 0, 0, 0,                        // inner
+      3, 0, 0, 0, 0, 0, 0, 0,                        // outer
+      1, 0, 0, 0,                                    // F16
+      0, 0, 0, 0, 0, 0, 0, 0,                        // offset
+      0, 0, 0, 0, 0, 0, 0, 0,                        // padding to 128
+      0, 0, 0, 0, 0, 0, 0, 0,                        //
+      0x00, 0x3C, 0x00, 0xC0,                        // row 0: 1, -2
+      0xFF, 0x7B, 0x01, 0x00,                        // row 1
       0x00, 0x00, 0x00, 0x80};
   ASSERT_EQ(file.size(), 128u + 12u);
   auto reader = GgufReader::Parse(file, "hand.gguf");

@@ -3,27 +3,24 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/base/check.h"
-
 namespace penstock {
 namespace {
 
 uint32_t IdOf(GgufType type) { return static_cast<uint32_t>(type); }
 
-// Reads back what the functions below wrote.
+// Takes a number off the front; false when too few bytes are left.
 template <typename T>
-T Take(absl::string_view& bytes) {
-  CHECK(bytes.size() >= sizeof(T));
-  T value;
+bool Take(absl::string_view& bytes, T& value) {
+  if (bytes.size() < sizeof(T)) return false;
   std::memcpy(&value, bytes.data(), sizeof(T));
   bytes.remove_prefix(sizeof(T));
-  return value;
+  return true;
 }
 
-// Checks the head of an array and returns its length.
-uint64_t TakeArrayHead(absl::string_view& bytes, GgufType type) {
-  CHECK(Take<uint32_t>(bytes) == IdOf(type));
-  return Take<uint64_t>(bytes);
+// Takes off the head of an array of this type.
+bool TakeArrayHead(absl::string_view& bytes, GgufType type, uint64_t& count) {
+  uint32_t id;
+  return Take(bytes, id) && id == IdOf(type) && Take(bytes, count);
 }
 
 }  // namespace
@@ -129,11 +126,13 @@ GgufDocument::Entry Int32sEntry(absl::string_view key,
 
 std::vector<std::string> StringsOf(const GgufDocument::Entry& entry) {
   absl::string_view bytes = entry.value;
-  std::vector<std::string> strings(TakeArrayHead(bytes, GgufType::kString));
-  for (std::string& text : strings) {
-    uint64_t length = Take<uint64_t>(bytes);
-    CHECK(length <= bytes.size());
-    text = std::string(bytes.substr(0, length));
+  std::vector<std::string> strings;
+  uint64_t count;
+  if (!TakeArrayHead(bytes, GgufType::kString, count)) return {};
+  for (uint64_t i = 0; i < count; ++i) {
+    uint64_t length;
+    if (!Take(bytes, length) || length > bytes.size()) return {};
+    strings.emplace_back(bytes.substr(0, length));
     bytes.remove_prefix(length);
   }
   return strings;
@@ -141,8 +140,14 @@ std::vector<std::string> StringsOf(const GgufDocument::Entry& entry) {
 
 std::vector<int32_t> Int32sOf(const GgufDocument::Entry& entry) {
   absl::string_view bytes = entry.value;
-  std::vector<int32_t> values(TakeArrayHead(bytes, GgufType::kInt32));
-  for (int32_t& value : values) value = Take<int32_t>(bytes);
+  std::vector<int32_t> values;
+  uint64_t count;
+  if (!TakeArrayHead(bytes, GgufType::kInt32, count)) return {};
+  for (uint64_t i = 0; i < count; ++i) {
+    int32_t value;
+    if (!Take(bytes, value)) return {};
+    values.push_back(value);
+  }
   return values;
 }
 

@@ -69,7 +69,8 @@ GgufDocument::Entry StringsEntry(absl::string_view key,
 GgufDocument::Entry Int32sEntry(absl::string_view key,
                                 const std::vector<int32_t>& values);
 
-// The strings of an entry that StringsEntry made.
+// What StringsEntry and Int32sEntry were given; empty when the entry is not
+// such an array, or not a whole one.
 std::vector<std::string> StringsOf(const GgufDocument::Entry& entry);
 std::vector<int32_t> Int32sOf(const GgufDocument::Entry& entry);
 
