@@ -1,0 +1,322 @@
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/env/real/monotonic_clock.h"
+#include "common/peer/error_reason.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/grpc_status.h"
+#include "common/rpc/server.h"
+#include "common/rpc/stream.h"
+#include "common/runtime/loop_thread.h"
+#include "gmock/gmock.h"
+#include "grpcpp/grpcpp.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "gtest/gtest.h"
+#include "protos/inference.grpc.pb.h"
+
+namespace penstock {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience(30);
+
+// What a stream heard, for a test that waits for its end.
+struct Heard {
+  std::vector<std::string> messages;
+  std::promise<absl::Status> closed;
+};
+
+class Recorder : public StreamHandler {
+ public:
+  explicit Recorder(std::shared_ptr<Heard> heard) : heard_(std::move(heard)) {}
+  void OnMessage(std::string message) override {
+    heard_->messages.push_back(std::move(message));
+  }
+  void OnClosed(const absl::Status& status) override {
+    heard_->closed.set_value(status);
+  }
+
+ private:
+  const std::shared_ptr<Heard> heard_;
+};
+
+absl::Status WaitClosed(const std::shared_ptr<Heard>& heard) {
+  auto closed = heard->closed.get_future();
+  if (closed.wait_for(kPatience) != std::future_status::ready) {
+    return absl::DeadlineExceededError("the stream did not close");
+  }
+  return closed.get();
+}
+
+// A server on loopback whose Prefill, Decode and Pair are given by the test,
+// and a channel to it. Both ends live on one loop.
+class StreamTest : public testing::Test {
+ protected:
+  StreamTest() : loop_(clock_, {.name = "test"}) { loop_.Start(nullptr); }
+  ~StreamTest() override {
+    if (server_ != nullptr) server_->Shutdown(absl::ZeroDuration());
+    loop_.Stop();
+  }
+
+  void Serve(StreamMethod prefill, StreamMethod pair = nullptr) {
+    std::vector<std::unique_ptr<RpcService>> services;
+    services.push_back(
+        MakeWorkerService({prefill, std::move(prefill)}, loop_.inbox()));
+    services.push_back(MakeHandoffService(std::move(pair), loop_.inbox()));
+    auto server =
+        RpcServer::Start({.address = "127.0.0.1:0"}, std::move(services));
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    channel_ = RpcChannel::Open(server_->address());
+  }
+
+  std::shared_ptr<Stream> Call(const std::string& method,
+                               std::shared_ptr<Heard> heard) {
+    return channel_->Start(method, std::make_unique<Recorder>(heard),
+                           loop_.inbox());
+  }
+
+  MonotonicClock clock_;
+  LoopThread loop_;
+  std::unique_ptr<RpcServer> server_;
+  std::unique_ptr<RpcChannel> channel_;
+};
+
+TEST_F(StreamTest, ServerStreamGivesMessagesInOrderThenItsStatus) {
+  auto at_server = std::make_shared<Heard>();
+  Serve([&](const CallInfo&, std::string request,
+            std::shared_ptr<Stream> stream) {
+    for (int i = 0; i < 500; ++i) {
+      stream->Send(absl::StrCat(request, i));
+    }
+    stream->Close(MakeError(ErrorReason::kQueueFull, "later", "f",
+                            absl::Milliseconds(1500)));
+    return std::make_unique<Recorder>(at_server);
+  });
+  auto heard = std::make_shared<Heard>();
+  auto stream = Call(kPrefillMethod, heard);
+  stream->Send("m");
+  stream->Close(absl::OkStatus());
+  const absl::Status status = WaitClosed(heard);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(), "later");
+  const ErrorInfo info = ErrorInfoOf(status);
+  EXPECT_EQ(info.reason, ErrorReason::kQueueFull);
+  EXPECT_EQ(info.field, "f");
+  EXPECT_EQ(info.retry_after, absl::Milliseconds(1500));
+  ASSERT_EQ(heard->messages.size(), 500u);
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(heard->messages[i], absl::StrCat("m", i));
+  }
+  EXPECT_TRUE(WaitClosed(at_server).ok());
+}
+
+// Echoes each message until the client finishes its side.
+class Echo : public StreamHandler {
+ public:
+  Echo(std::shared_ptr<Stream> stream, std::shared_ptr<Heard> heard)
+      : stream_(std::move(stream)), heard_(std::move(heard)) {}
+  void OnMessage(std::string message) override {
+    stream_->Send(absl::StrCat("echo ", message));
+  }
+  void OnClosed(const absl::Status& status) override {
+    heard_->closed.set_value(status);
+  }
+
+ private:
+  const std::shared_ptr<Stream> stream_;
+  const std::shared_ptr<Heard> heard_;
+};
+
+TEST_F(StreamTest, BidirectionalStreamEndsWhenTheClientHasFinished) {
+  auto at_server = std::make_shared<Heard>();
+  Serve(nullptr,
+        [&](const CallInfo&, std::string, std::shared_ptr<Stream> stream) {
+          return std::make_unique<Echo>(std::move(stream), at_server);
+        });
+  auto heard = std::make_shared<Heard>();
+  auto stream = Call(kPairMethod, heard);
+  stream->Send("a");
+  stream->Send("b");
+  stream->Send("");
+  stream->Close(absl::OkStatus());
+  EXPECT_TRUE(WaitClosed(heard).ok());
+  EXPECT_THAT(heard->messages, ElementsAre("echo a", "echo b", "echo "));
+  EXPECT_TRUE(WaitClosed(at_server).ok());
+}
+
+TEST_F(StreamTest, CancelOfTheClientReachesTheServer) {
+  auto at_server = std::make_shared<Heard>();
+  std::promise<void> accepted;
+  Serve([&](const CallInfo&, std::string, std::shared_ptr<Stream> stream) {
+    stream->Send("first");
+    accepted.set_value();
+    return std::make_unique<Recorder>(at_server);
+  });
+  auto heard = std::make_shared<Heard>();
+  auto stream = Call(kDecodeMethod, heard);
+  stream->Send("m");
+  accepted.get_future().wait_for(kPatience);
+  stream->Close(absl::CancelledError("enough"));
+  EXPECT_TRUE(absl::IsCancelled(WaitClosed(at_server)));
+  EXPECT_TRUE(absl::IsCancelled(WaitClosed(heard)));
+}
+
+TEST_F(StreamTest, AServerThatIsNotThereIsUnavailable) {
+  auto channel = RpcChannel::Open("127.0.0.1:1");
+  auto heard = std::make_shared<Heard>();
+  channel->Start(kPairMethod, std::make_unique<Recorder>(heard), loop_.inbox());
+  EXPECT_TRUE(absl::IsUnavailable(WaitClosed(heard)));
+}
+
+TEST_F(StreamTest, ShutdownEndsRunningCalls) {
+  auto at_server = std::make_shared<Heard>();
+  std::promise<void> accepted;
+  Serve([&](const CallInfo&, std::string, std::shared_ptr<Stream> stream) {
+    accepted.set_value();
+    return std::make_unique<Recorder>(at_server);
+  });
+  auto heard = std::make_shared<Heard>();
+  auto stream = Call(kPrefillMethod, heard);
+  stream->Send("m");
+  accepted.get_future().wait_for(kPatience);
+  server_->Shutdown(absl::ZeroDuration());
+  EXPECT_FALSE(WaitClosed(heard).ok());
+  EXPECT_TRUE(absl::IsCancelled(WaitClosed(at_server)));
+}
+
+TEST_F(StreamTest, AReaderThatIsTooSlowFailsItsStreamAlone) {
+  auto at_server = std::make_shared<Heard>();
+  Serve([&](const CallInfo&, std::string, std::shared_ptr<Stream> stream) {
+    // Far beyond what flow control and the queue take while the one loop,
+    // which also reads, is busy here.
+    const std::string big(1 << 20, 'x');
+    for (int i = 0; i < 64; ++i) stream->Send(big);
+    return std::make_unique<Recorder>(at_server);
+  });
+  auto heard = std::make_shared<Heard>();
+  auto stream = Call(kPrefillMethod, heard);
+  stream->Send("m");
+  stream->Close(absl::OkStatus());
+  EXPECT_TRUE(absl::IsResourceExhausted(WaitClosed(at_server)));
+  EXPECT_TRUE(absl::IsResourceExhausted(WaitClosed(heard)));
+}
+
+TEST_F(StreamTest, TwoServersDoNotShareAPort) {
+  Serve(nullptr);
+  auto second = RpcServer::Start({.address = server_->address()}, {});
+  ASSERT_FALSE(second.ok());
+  EXPECT_TRUE(absl::IsUnavailable(second.status()));
+  EXPECT_THAT(std::string(second.status().message()),
+              HasSubstr(server_->address()));
+}
+
+// A client as others write it: typed stubs, synchronous calls.
+class TypedClientTest : public StreamTest {
+ protected:
+  void ServeInference(InferenceMethods methods) {
+    std::vector<std::unique_ptr<RpcService>> services;
+    services.push_back(
+        MakeInferenceService(std::move(methods), loop_.inbox(), loop_.inbox()));
+    auto server =
+        RpcServer::Start({.address = "127.0.0.1:0"}, std::move(services));
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    stub_ = v1::Inference::NewStub(grpc::CreateChannel(
+        server_->address(), grpc::InsecureChannelCredentials()));
+  }
+
+  std::unique_ptr<v1::Inference::Stub> stub_;
+};
+
+TEST_F(TypedClientTest, UnaryAnswersAndErrorsArrive) {
+  InferenceMethods methods;
+  methods.tokenize = [](const CallInfo& call, std::string request,
+                        UnaryReply reply) {
+    v1::TokenizeRequest parsed;
+    parsed.ParseFromString(request);
+    if (parsed.text().empty()) {
+      reply(MakeError(ErrorReason::kQueueFull, "no", "", absl::Seconds(2)));
+      return;
+    }
+    v1::TokenizeResponse response;
+    response.add_ids(static_cast<int>(parsed.text().size()));
+    reply(response.SerializeAsString());
+  };
+  // Never answers: the reply is dropped.
+  methods.abort = [](const CallInfo&, std::string, UnaryReply) {};
+  ServeInference(std::move(methods));
+
+  v1::TokenizeRequest request;
+  request.set_text("four");
+  v1::TokenizeResponse response;
+  grpc::ClientContext first;
+  ASSERT_TRUE(stub_->Tokenize(&first, request, &response).ok());
+  EXPECT_THAT(response.ids(), ElementsAre(4));
+
+  request.set_text("");
+  grpc::ClientContext second;
+  const grpc::Status refused = stub_->Tokenize(&second, request, &response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(ErrorInfoOf(FromGrpc(refused)).retry_after, absl::Seconds(2));
+  const auto& trailers = second.GetServerTrailingMetadata();
+  const auto pushback = trailers.find("grpc-retry-pushback-ms");
+  ASSERT_NE(pushback, trailers.end());
+  EXPECT_EQ(pushback->second, "2000");
+
+  grpc::ClientContext third;
+  v1::AbortResponse aborted;
+  EXPECT_EQ(stub_->Abort(&third, {}, &aborted).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(TypedClientTest, HeadersAreHeldUntilTheyAreSent) {
+  InferenceMethods methods;
+  CallInfo seen;
+  methods.generate =
+      [&seen](
+          const CallInfo& call, std::string,
+          std::shared_ptr<Stream> stream) -> std::unique_ptr<StreamHandler> {
+    seen = call;
+    if (call.request_id == "refused") {
+      stream->Close(MakeError(ErrorReason::kNoWorkers, "none"));
+      return nullptr;
+    }
+    stream->SendHeaders({{"x-request-id", "drawn"}});
+    stream->Close(absl::OkStatus());
+    return nullptr;
+  };
+  ServeInference(std::move(methods));
+
+  grpc::ClientContext admitted;
+  admitted.set_deadline(std::chrono::system_clock::now() + kPatience);
+  admitted.AddMetadata("traceparent", "00-1-2-3");
+  auto reader = stub_->Generate(&admitted, {});
+  reader->WaitForInitialMetadata();
+  EXPECT_TRUE(reader->Finish().ok());
+  const auto& headers = admitted.GetServerInitialMetadata();
+  const auto id = headers.find("x-request-id");
+  ASSERT_NE(id, headers.end());
+  EXPECT_EQ(id->second, "drawn");
+  EXPECT_EQ(seen.traceparent, "00-1-2-3");
+  // gRPC rounds deadlines up a little.
+  EXPECT_LE(seen.timeout, absl::FromChrono(kPatience) + absl::Seconds(1));
+  EXPECT_GT(seen.timeout, absl::ZeroDuration());
+
+  grpc::ClientContext refused;
+  refused.AddMetadata("x-request-id", "refused");
+  reader = stub_->Generate(&refused, {});
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  // Nothing but trailers: the call was never committed.
+  EXPECT_EQ(refused.GetServerInitialMetadata().count("x-request-id"), 0u);
+  EXPECT_EQ(seen.timeout, absl::InfiniteDuration());
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/rpc/protocol.h"
+#include "common/transfer/kv_transport.h"
+#include "protos/worker.pb.h"
+
+namespace penstock {
+
+// Small conversions that worker and handoff messages share.
+
+v1::TransportKind ToProto(TransportKind kind);
+// INVALID_ARGUMENT for an unknown value.
+absl::StatusOr<TransportKind> FromProto(absl::string_view field,
+                                        v1::TransportKind kind);
+absl::StatusOr<std::vector<TransportKind>> FromProto(
+    absl::string_view field, const google::protobuf::RepeatedField<int>& kinds);
+
+v1::ProtocolRange ToProto(ProtocolRange range);
+// FAILED_PRECONDITION unless the range overlaps kProtocol.
+absl::Status CheckProtocol(absl::string_view peer,
+                           const v1::ProtocolRange& range);
+
+}  // namespace penstock
