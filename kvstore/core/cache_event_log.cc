@@ -35,7 +35,7 @@ std::optional<std::vector<CacheEvent>> CacheEventLog::Since(
                                  events_.end());
 }
 
-std::vector<CacheEvent> CacheEventLog::Snapshot() const {
+CacheSnapshot CacheEventLog::Snapshot() const {
   // A parent was stored before its children, so the order of sequences is an
   // order of parents first. A parent stored again after its child (evicted in
   // between) cannot happen: leaves are evicted first.
@@ -45,10 +45,10 @@ std::vector<CacheEvent> CacheEventLog::Snapshot() const {
     nodes.emplace_back(node.sequence, hash);
   }
   std::sort(nodes.begin(), nodes.end());
-  std::vector<CacheEvent> out = {{last_, CacheCleared{}}};
+  CacheSnapshot out;
+  out.sequence = last_;
   for (const auto& [sequence, hash] : nodes) {
-    out.push_back(
-        {last_, BlocksStored{stored_.find(hash)->second.parent, {hash}}});
+    out.chains.push_back({stored_.find(hash)->second.parent, {hash}});
   }
   return out;
 }

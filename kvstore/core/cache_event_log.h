@@ -19,6 +19,7 @@ class CacheEventLog {
   // Keeps at most `ring` events for replay.
   explicit CacheEventLog(size_t ring = 16384) : ring_(ring) {}
 
+  // No parent: the block is the first of its scope.
   void Stored(BlockHash parent, BlockHash hash);
   void Removed(BlockHash hash);
   void Cleared();
@@ -30,9 +31,8 @@ class CacheEventLog {
   // ring: the asker needs a Snapshot.
   std::optional<std::vector<CacheEvent>> Since(uint64_t sequence) const;
 
-  // Cleared, then everything that is cached, parents first; every event carries
-  // last_sequence(): applying it replaces all that was known.
-  std::vector<CacheEvent> Snapshot() const;
+  // Everything that is cached after last_sequence().
+  CacheSnapshot Snapshot() const;
 
  private:
   void Append(CacheEvent event);

@@ -79,14 +79,16 @@ BlockHold PrefixCache::Insert(BlockHash parent, BlockHash hash,
   entry.block = block;
   std::copy(tokens.begin(), tokens.end(), entry.tokens.begin());
   entry.last_use = ++tick_;
+  BlockHash announced_parent;  // none: the chain starts here
   if (auto it = entries_.find(parent); it != entries_.end()) {
     entry.depth = it->second.depth + 1;
+    announced_parent = parent;
   }
   AddChild(parent);
   entries_.emplace(hash, entry);
   by_block_.emplace(block, hash);
   pool_->SetCached(block, true);
-  log_->Stored(parent, hash);
+  log_->Stored(announced_parent, hash);
   return pool_->TryHold(block);
 }
 

@@ -98,14 +98,13 @@ TEST_F(PrefixCacheTest, EventsReplayAndSnapshotAgree) {
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ((*events)[i].sequence, i + 1);
   EXPECT_TRUE(std::holds_alternative<BlocksRemoved>((*events)[3].change));
   auto snapshot = log_.Snapshot();
-  ASSERT_EQ(snapshot.size(), 3u);  // cleared, then two blocks, parent first
-  EXPECT_TRUE(std::holds_alternative<CacheCleared>(snapshot[0].change));
-  EXPECT_EQ(std::get<BlocksStored>(snapshot[1].change).parent, root_);
-  EXPECT_EQ(std::get<BlocksStored>(snapshot[2].change).parent,
-            std::get<BlocksStored>(snapshot[1].change).hashes[0]);
+  EXPECT_EQ(snapshot.sequence, 4u);
+  ASSERT_EQ(snapshot.chains.size(), 2u);  // parent first
+  EXPECT_EQ(snapshot.chains[0].parent, BlockHash());
+  EXPECT_EQ(snapshot.chains[1].parent, snapshot.chains[0].hashes[0]);
   EXPECT_EQ(log_.Since(4)->size(), 0u);
   CacheEventLog small(1);
-  small.Stored(root_, BlockHash(1));
+  small.Stored(BlockHash(), BlockHash(1));
   small.Stored(BlockHash(1), BlockHash(2));
   EXPECT_FALSE(small.Since(0).has_value());
   EXPECT_EQ(small.Since(1)->size(), 1u);
