@@ -130,7 +130,7 @@ TEST(AttemptTest, ReasonsAndBlame) {
         attempt.OnLegFinished(c.first, MakeError(c.first_reason, "a")).next,
         Next::kSettle);
     EXPECT_EQ(attempt.state(), AttemptState::kSettling);
-    EXPECT_EQ(attempt.OnFrame(second, FakeFrame(0, 1)).next, Next::kGoOn);
+    EXPECT_EQ(attempt.OnFrame(second, FakeFrame(9, 1)).next, Next::kGoOn);
     AttemptStep end =
         attempt.OnLegFinished(second, MakeError(c.second_reason, "b"));
     EXPECT_EQ(end.next, Next::kEnd);
