@@ -4,6 +4,7 @@ ports, watched with deadlines and ended by process id."""
 import json
 import os
 import pathlib
+import re
 import select
 import signal
 import socket
@@ -67,6 +68,13 @@ def total(values, name, **labels):
         and all(f'{key}="{wanted}"' in series for key, wanted in labels.items())
     ]
     return sum(found)
+
+
+def blocks(values):
+    """Blocks of a worker's arena, which a label tells."""
+    series, = [name for name in values if name.startswith(
+        'vllm:cache_config_info{')]
+    return int(re.search(r'num_gpu_blocks="(\d+)"', series).group(1))
 
 
 class Cluster:
