@@ -2,11 +2,10 @@
 
 #include <chrono>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "common/peer/error_reason.h"
+#include "common/rpc/grpc_status.h"
 #include "grpcpp/create_channel.h"
-#include "protos/errors.pb.h"
 
 namespace penstock {
 namespace {
@@ -53,26 +52,16 @@ absl::StatusOr<v1::GetModelInfoResponse> Client::GetModelInfo(
 }
 
 absl::Status DescribeFailure(const grpc::Status& status) {
-  if (status.ok()) return absl::OkStatus();
-  std::string message = status.error_message();
-  v1::StatusDetails details;
-  if (details.ParseFromString(status.error_details())) {
-    for (const google::protobuf::Any& any : details.details()) {
-      v1::ErrorDetail detail;
-      if (!any.UnpackTo(&detail)) continue;
-      const std::string name = v1::ErrorReason_Name(detail.reason());
-      absl::StrAppend(&message, " [", absl::StripPrefix(name, "ERROR_REASON_"));
-      if (!detail.field().empty()) {
-        absl::StrAppend(&message, ", field ", detail.field());
-      }
-      if (detail.retryable()) absl::StrAppend(&message, ", worth a retry");
-      absl::StrAppend(&message, "]");
-    }
-  }
-  if (message.empty()) message = "the call failed without a message";
-  // gRPC's codes and Abseil's are the same numbers.
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                      message);
+  const absl::Status failure = FromGrpc(status);
+  if (failure.ok()) return failure;
+  const ErrorInfo info = ErrorInfoOf(failure);
+  std::string message(failure.message());
+  absl::StrAppend(&message, message.empty() ? "[" : " [",
+                  ReasonName(info.reason));
+  if (!info.field.empty()) absl::StrAppend(&message, ", field ", info.field);
+  if (info.retryable) absl::StrAppend(&message, ", worth a retry");
+  absl::StrAppend(&message, "]");
+  return absl::Status(failure.code(), message);
 }
 
 }  // namespace penstock

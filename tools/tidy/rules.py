@@ -8,7 +8,7 @@ FIRST_ADAPTER_RANK = 28
 # Headers of Debian packages that are included with quotes.
 _FOREIGN = (
     'CLI/', 'absl/', 'benchmark/', 'gmock/', 'google/protobuf/', 'grpcpp/',
-    'gtest/', 'nlohmann/', 'pcre2.h', 'prometheus/', 'xxhash.h',
+    'grpc/', 'gtest/', 'nlohmann/', 'pcre2.h', 'prometheus/', 'xxhash.h',
 )
 # From the head of a loop to the sort that makes its order harmless.
 _LINES_UNTIL_SORT = 6
