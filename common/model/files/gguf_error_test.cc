@@ -2,6 +2,7 @@
 
 #include "common/model/files/gguf_error.h"
 
+#include <cmath>
 #include <functional>
 #include <set>
 #include <string>

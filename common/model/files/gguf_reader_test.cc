@@ -1,5 +1,6 @@
 #include "common/model/files/gguf_reader.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 

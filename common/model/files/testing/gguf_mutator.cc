@@ -1,11 +1,7 @@
 #include "common/model/files/testing/gguf_mutator.h"
 
-#include <algorithm>
-#include <limits>
-#include <string>
-#include <utility>
-
 #include "common/base/check.h"
+#include "common/model/files/testing/byte_edits.h"
 #include "common/model/files/testing/gguf_edits.h"
 #include "common/model/files/testing/tiny_llama.h"
 
