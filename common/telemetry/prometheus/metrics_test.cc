@@ -27,8 +27,7 @@ TEST(MetricsTest, WorkerVerbsBecomeSeries) {
   blocks.free = 6;
   metrics.Observe({}, blocks);
   std::string page = (*server)->Render();
-  const std::string labels =
-      R"({engine="0",model_name="m",role="decode"})";
+  const std::string labels = R"({engine="0",model_name="m",role="decode"})";
   EXPECT_THAT(page, HasSubstr("vllm:generation_tokens_total" + labels + " 2"));
   EXPECT_THAT(page, HasSubstr("vllm:prefix_cache_hits_total" + labels + " 32"));
   EXPECT_THAT(page, HasSubstr("vllm:kv_cache_usage_perc" + labels + " 0.4"));

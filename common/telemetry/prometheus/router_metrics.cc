@@ -63,10 +63,10 @@ RouterMetrics::RouterMetrics(const std::string& model, Registry& registry)
       generated_tokens_(Counters(registry, "vllm:generation_tokens_total",
                                  "Tokens delivered to clients")
                             .Add(labels_)),
-      predicted_hits_(
-          Counters(registry, "penstock_router_predicted_hit_tokens_total",
-                   "Prompt tokens that placement believed cached")
-              .Add(labels_)),
+      predicted_hits_(Counters(registry,
+                               "penstock_router_predicted_hit_tokens_total",
+                               "Prompt tokens that placement believed cached")
+                          .Add(labels_)),
       cached_tokens_(Counters(registry, "penstock_router_hit_tokens_total",
                               "Prompt tokens that workers found cached")
                          .Add(labels_)),
@@ -103,7 +103,8 @@ void RouterMetrics::RequestRejected(ErrorReason reason) {
 void RouterMetrics::RequestPlaced(const PlacementFacts& placement) {
   predicted_hits_.Increment(placement.hit_tokens);
   decisions_
-      .Add(With({{"decision", placement.prefill.empty() ? "local" : "handoff"}}))
+      .Add(
+          With({{"decision", placement.prefill.empty() ? "local" : "handoff"}}))
       .Increment();
 }
 
@@ -111,8 +112,7 @@ void RouterMetrics::RequestRetried(RequestId request, ErrorReason reason) {
   retries_.Add(With({{"reason", Name(reason)}})).Increment();
 }
 
-void RouterMetrics::FirstToken(RequestId request,
-                               absl::Duration since_submit) {
+void RouterMetrics::FirstToken(RequestId request, absl::Duration since_submit) {
   ttft_.Observe(absl::ToDoubleSeconds(since_submit));
   native_ttft_.Observe(absl::ToDoubleSeconds(since_submit));
 }
@@ -129,8 +129,7 @@ void RouterMetrics::TokensDelivered(RequestId request, int tokens,
 
 void RouterMetrics::RequestFinished(const RequestOutcome& outcome) {
   generated_tokens_.Increment(outcome.delivered_tokens);
-  requests_
-      .Add(With({{"outcome", std::string(OutcomeName(outcome.status))}}))
+  requests_.Add(With({{"outcome", std::string(OutcomeName(outcome.status))}}))
       .Increment();
   e2e_.Observe(absl::ToDoubleSeconds(outcome.elapsed));
   if (!outcome.status.ok()) return;

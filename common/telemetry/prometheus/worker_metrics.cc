@@ -112,16 +112,17 @@ WorkerMetrics::WorkerMetrics(const Options& options, Registry& registry)
 
 Labels WorkerMetrics::With(Labels more) const { return Merge(labels_, more); }
 
-void WorkerMetrics::Observe(const WorkerLoad& load,
-                            const BlockCounts& blocks) {
+void WorkerMetrics::Observe(const WorkerLoad& load, const BlockCounts& blocks) {
   running_.Set(load.active_requests);
   waiting_.Set(load.queued_requests);
   queued_tokens_.Set(load.queued_tokens);
   int used = blocks.active + blocks.in_transfer + blocks.quarantined;
   kv_usage_.Set(static_cast<double>(used) / std::max(1, blocks.total()));
   const std::pair<const char*, int> states[] = {
-      {"quarantined", blocks.quarantined}, {"in_transfer", blocks.in_transfer},
-      {"active", blocks.active},           {"cached", blocks.cached},
+      {"quarantined", blocks.quarantined},
+      {"in_transfer", blocks.in_transfer},
+      {"active", blocks.active},
+      {"cached", blocks.cached},
       {"free", blocks.free}};
   for (const auto& [state, count] : states) {
     blocks_.Add(With({{"state", state}})).Set(count);

@@ -1,0 +1,301 @@
+#include "common/config/command_line.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "common/base/status_macros.h"
+#include "common/config/config_file.h"
+#include "protos/config.pb.h"
+
+namespace penstock {
+namespace {
+
+constexpr absl::string_view kVersion = PENSTOCK_VERSION;
+
+// What both kinds of binaries share, bound to one options struct.
+template <typename Options>
+void AddCommonFlags(CLI::App& app, Options& options, std::string& config) {
+  app.add_option("--config", config, "Text-format file; flags win over it");
+  app.add_option("--model", options.model, "GGUF file to serve");
+  app.add_option("--model-name", options.model_name,
+                 "Name that requests give; default: the file's stem");
+  app.add_option("--listen", options.listen.grpc,
+                 "host:port of gRPC; port 0: any free one");
+  app.add_option("--metrics-listen", options.listen.metrics,
+                 "host:port of /metrics; empty: none");
+  app.add_option("--cluster-key-file", options.cluster_key_file,
+                 "File with the key that the cluster shares");
+}
+
+template <typename Config, typename Options>
+void ApplyCommon(const Config& config, Options& options) {
+  if (config.has_model()) options.model = config.model();
+  if (config.has_model_name()) options.model_name = config.model_name();
+  if (config.listen().has_grpc()) options.listen.grpc = config.listen().grpc();
+  if (config.listen().has_metrics()) {
+    options.listen.metrics = config.listen().metrics();
+  }
+  if (config.has_cluster_key_file()) {
+    options.cluster_key_file = config.cluster_key_file();
+  }
+}
+
+absl::Status Apply(const penstock::v1::RouterConfig& config,
+                   RouterOptions& options) {
+  ApplyCommon(config, options);
+  const auto& limits = config.limits();
+  if (limits.has_max_message_bytes()) {
+    options.max_message_bytes = static_cast<int>(
+        std::min<uint32_t>(limits.max_message_bytes(), 1u << 30));
+  }
+  if (limits.has_max_concurrent_requests()) {
+    options.max_concurrent_requests = limits.max_concurrent_requests();
+  }
+  if (limits.has_max_queued_requests()) {
+    options.max_queued_requests = limits.max_queued_requests();
+  }
+  if (limits.has_max_timeout_ms()) {
+    options.max_timeout = absl::Milliseconds(limits.max_timeout_ms());
+  }
+  if (config.tuning().has_local_prefill_tokens()) {
+    options.local_prefill_tokens = config.tuning().local_prefill_tokens();
+  }
+  if (config.tuning().has_worker_timeout_ms()) {
+    options.worker_timeout =
+        absl::Milliseconds(config.tuning().worker_timeout_ms());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Apply(const penstock::v1::WorkerConfig& config,
+                   WorkerOptions& options) {
+  ApplyCommon(config, options);
+  if (config.has_name()) options.name = config.name();
+  if (config.has_advertise()) options.advertise = config.advertise();
+  if (config.router_size() > 0) {
+    options.routers.assign(config.router().begin(), config.router().end());
+  }
+  if (config.has_kv_memory()) {
+    ASSIGN_OR_RETURN(options.kv_memory_bytes,
+                     ParseSize("kv_memory", config.kv_memory()));
+  }
+  if (config.has_threads()) options.threads = config.threads();
+  if (config.has_backend()) options.backend = config.backend();
+  if (config.has_transport()) options.transport = config.transport();
+  const auto& engine = config.engine();
+  if (engine.has_max_sequences()) {
+    options.max_sequences = engine.max_sequences();
+  }
+  if (engine.has_max_step_tokens()) {
+    options.max_step_tokens = engine.max_step_tokens();
+  }
+  if (engine.has_max_queued_requests()) {
+    options.max_queued_requests = engine.max_queued_requests();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OneOf(absl::string_view field, const std::string& value,
+                   const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), value) != known.end()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      field, " is \"", value, "\"; use one of ", absl::StrJoin(known, ", ")));
+}
+
+absl::Status InRange(absl::string_view field, int64_t value, int64_t low,
+                     int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, "; it must be ", low, " to ", high));
+}
+
+template <typename Options>
+absl::Status ValidateCommon(const Options& options) {
+  if (options.model.empty()) {
+    return absl::InvalidArgumentError(
+        "model is missing; give --model PATH (tools/get_model brings one)");
+  }
+  if (options.listen.grpc.find(':') == std::string::npos) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "listen is \"", options.listen.grpc, "\"; it must be host:port"));
+  }
+  return InRange("max_queued_requests", options.max_queued_requests, 1,
+                 1 << 20);
+}
+
+absl::Status Validate(const RouterOptions& options) {
+  RETURN_IF_ERROR(ValidateCommon(options));
+  RETURN_IF_ERROR(InRange("max_concurrent_requests",
+                          options.max_concurrent_requests, 1, 1 << 20));
+  RETURN_IF_ERROR(InRange("local_prefill_tokens", options.local_prefill_tokens,
+                          0, 1 << 20));
+  return InRange("max_message_bytes", options.max_message_bytes, 1024, 1 << 30);
+}
+
+absl::Status Validate(const WorkerOptions& options) {
+  RETURN_IF_ERROR(ValidateCommon(options));
+  RETURN_IF_ERROR(OneOf("backend", options.backend,
+                        {"auto", "avx512", "avx2", "scalar", "oracle"}));
+  RETURN_IF_ERROR(
+      OneOf("transport", options.transport, {"auto", "shm", "tcp", "inproc"}));
+  RETURN_IF_ERROR(InRange("threads", options.threads, 0, 1024));
+  RETURN_IF_ERROR(InRange("host_workers", options.host_workers, 1, 1024));
+  RETURN_IF_ERROR(InRange("max_sequences", options.max_sequences, 1, 4096));
+  return InRange("max_step_tokens", options.max_step_tokens, 1, 65536);
+}
+
+void AddWorkerFlags(CLI::App& app, WorkerOptions& options,
+                    std::string& kv_memory) {
+  app.add_option("--name", options.name, "Stable name of this worker");
+  app.add_option("--advertise", options.advertise,
+                 "host:port that others dial; default: what is listened on");
+  app.add_option("--router", options.routers,
+                 "host:port of a router; may be given several times");
+  app.add_option("--kv-memory", kv_memory,
+                 "Memory for KV blocks, e.g. 512MiB or 2GiB");
+  app.add_option("--threads", options.threads,
+                 "Compute threads; 0: one for each core");
+  app.add_option("--host-workers", options.host_workers,
+                 "Worker processes on this host; threads spin only when "
+                 "there are cores for all of them");
+  app.add_option("--backend", options.backend,
+                 "auto, avx512, avx2, scalar or oracle");
+  app.add_option("--transport", options.transport, "auto, shm, tcp or inproc");
+  app.add_option("--max-sequences", options.max_sequences,
+                 "Sequences in a step");
+  app.add_option("--max-step-tokens", options.max_step_tokens,
+                 "Rows in a step: decodes and prefill chunks together");
+  app.add_option("--max-queued-requests", options.max_queued_requests,
+                 "Requests that may wait");
+}
+
+// Parses twice: once for --config, and again so that flags win over the file.
+template <typename Config, typename Options, typename AddFlags>
+absl::StatusOr<CommandLine<Options>> Parse(const std::string& program,
+                                           const std::string& about,
+                                           const std::vector<std::string>& args,
+                                           AddFlags add_flags) {
+  CommandLine<Options> line;
+  std::string config_path;
+  for (bool file_read : {false, true}) {
+    CLI::App app(about, program);
+    app.set_version_flag("--version", absl::StrCat(program, " ", kVersion));
+    AddCommonFlags(app, line.options, config_path);
+    std::string kv_memory;
+    add_flags(app, line.options, kv_memory);
+    std::vector<std::string> reversed(args.rbegin(), args.rend());
+    // CLI11 reports by throwing; it ends here.
+    try {
+      app.parse(reversed);
+    } catch (const CLI::CallForHelp&) {
+      line.print = app.help();
+      return line;
+    } catch (const CLI::CallForVersion&) {
+      line.print = absl::StrCat(program, " ", kVersion, "\n");
+      return line;
+    } catch (const CLI::ParseError& e) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(e.what(), " (see ", program, " --help)"));
+    }
+    if constexpr (std::is_same_v<Options, WorkerOptions>) {
+      if (!kv_memory.empty()) {
+        ASSIGN_OR_RETURN(line.options.kv_memory_bytes,
+                         ParseSize("kv-memory", kv_memory));
+      }
+    }
+    if (config_path.empty()) break;
+    if (file_read) break;
+    Config config;
+    RETURN_IF_ERROR(ReadConfigFile(config_path, config));
+    line.options = Options();
+    RETURN_IF_ERROR(Apply(config, line.options));
+  }
+  RETURN_IF_ERROR(Validate(line.options));
+  return line;
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine<RouterOptions>> ParseRouterCommandLine(
+    const std::vector<std::string>& args) {
+  return Parse<penstock::v1::RouterConfig, RouterOptions>(
+      "penstock-router", "Places requests on workers and relays their tokens",
+      args, [](CLI::App& app, RouterOptions& options, std::string&) {
+        app.add_option("--max-concurrent-requests",
+                       options.max_concurrent_requests,
+                       "Requests that may be served at once");
+        app.add_option("--max-queued-requests", options.max_queued_requests,
+                       "Requests that may wait for a place");
+        app.add_option("--local-prefill-tokens", options.local_prefill_tokens,
+                       "Prompts with fewer uncached tokens are prefilled by "
+                       "the decode worker");
+      });
+}
+
+absl::StatusOr<CommandLine<WorkerOptions>> ParseWorkerCommandLine(
+    absl::string_view role, const std::vector<std::string>& args) {
+  return Parse<penstock::v1::WorkerConfig, WorkerOptions>(
+      absl::StrCat("penstock-", role),
+      absl::StrCat("A ", role, " worker: computes and hands KV pages over"),
+      args, [](CLI::App& app, WorkerOptions& options, std::string& kv_memory) {
+        AddWorkerFlags(app, options, kv_memory);
+      });
+}
+
+absl::StatusOr<uint64_t> ParseSize(absl::string_view field,
+                                   absl::string_view text) {
+  absl::string_view digits = text;
+  uint64_t unit = 1;
+  static constexpr std::pair<absl::string_view, uint64_t> kUnits[] = {
+      {"KiB", uint64_t{1} << 10},
+      {"MiB", uint64_t{1} << 20},
+      {"GiB", uint64_t{1} << 30}};
+  for (const auto& [suffix, bytes] : kUnits) {
+    if (absl::ConsumeSuffix(&digits, suffix)) {
+      unit = bytes;
+      break;
+    }
+  }
+  uint64_t number = 0;
+  uint64_t bytes = 0;
+  if (!absl::SimpleAtoi(digits, &number) || number == 0 ||
+      __builtin_mul_overflow(number, unit, &bytes)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " is \"", text,
+                     "\"; give a whole number of bytes, or one with KiB, MiB "
+                     "or GiB, such as 512MiB"));
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::string> ReadClusterKey(const std::string& path) {
+  if (path.empty()) return std::string();
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::NotFoundError(
+        absl::StrCat("cluster key file ", path, " cannot be read"));
+  }
+  constexpr size_t kMaxKeyBytes = 4096;
+  std::string key(kMaxKeyBytes, '\0');
+  file.read(key.data(), static_cast<std::streamsize>(key.size()));
+  key.resize(static_cast<size_t>(file.gcount()));
+  absl::StripTrailingAsciiWhitespace(&key);
+  if (key.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cluster key file ", path, " is empty"));
+  }
+  return key;
+}
+
+}  // namespace penstock

@@ -1,0 +1,104 @@
+#include "common/config/command_line.h"
+
+#include <fstream>
+
+#include "common/config/config_file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "protos/config.pb.h"
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+
+std::string Message(const absl::Status& status) {
+  return std::string(status.message());
+}
+
+std::string WriteFile(const std::string& name, const std::string& text) {
+  std::string path = testing::TempDir() + name;
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(CommandLineTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
+  std::string path = WriteFile("worker.cfg", R"(
+    version: 1
+    model: "from-file.gguf"
+    kv_memory: "64MiB"
+    threads: 3
+    router: "127.0.0.1:1"
+    router: "127.0.0.1:2")");
+  auto line =
+      ParseWorkerCommandLine("decode", {"--config", path, "--threads", "5"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->options.model, "from-file.gguf");
+  EXPECT_EQ(line->options.kv_memory_bytes, 64u << 20);
+  EXPECT_EQ(line->options.threads, 5);
+  EXPECT_EQ(line->options.routers.size(), 2u);
+  EXPECT_EQ(line->options.backend, "auto");
+}
+
+TEST(CommandLineTest, RoutersGivenAsFlagsReplaceTheDefault) {
+  auto line = ParseWorkerCommandLine(
+      "prefill", {"--model", "m", "--router", "a:1", "--router", "b:2"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->options.routers, (std::vector<std::string>{"a:1", "b:2"}));
+}
+
+TEST(CommandLineTest, AnUnknownKeyIsNamedWithItsNeighbour) {
+  penstock::v1::WorkerConfig config;
+  absl::Status status =
+      ParseConfig("version: 1\nkv_memoryy: \"1GiB\"", "w.cfg", config);
+  EXPECT_THAT(Message(status), HasSubstr("w.cfg: line 2"));
+  EXPECT_THAT(Message(status), HasSubstr("Did you mean \"kv_memory\"?"));
+}
+
+TEST(CommandLineTest, TheVersionIsChecked) {
+  penstock::v1::RouterConfig config;
+  EXPECT_THAT(Message(ParseConfig("version: 7", "r.cfg", config)),
+              HasSubstr("version is 7; it must be 1"));
+  EXPECT_THAT(Message(ParseConfig("", "r.cfg", config)), HasSubstr("version"));
+}
+
+TEST(CommandLineTest, ErrorsNameTheFlagAndTheWayOut) {
+  auto parse = [](std::vector<std::string> args) {
+    return Message(ParseWorkerCommandLine("decode", args).status());
+  };
+  EXPECT_THAT(parse({}), HasSubstr("--model PATH"));
+  EXPECT_THAT(parse({"--model", "m", "--backend", "gpu"}),
+              HasSubstr("auto, avx512, avx2, scalar, oracle"));
+  EXPECT_THAT(parse({"--model", "m", "--kv-memory", "lots"}),
+              HasSubstr("512MiB"));
+  EXPECT_THAT(parse({"--model", "m", "--no-such-flag"}),
+              HasSubstr("--no-such-flag"));
+  EXPECT_THAT(parse({"--config", "/no/such/file"}), HasSubstr("/no/such/file"));
+}
+
+TEST(CommandLineTest, HelpAndVersionAreTexts) {
+  auto help = ParseRouterCommandLine({"--help"});
+  ASSERT_TRUE(help.ok());
+  EXPECT_THAT(*help->print, HasSubstr("--local-prefill-tokens"));
+  auto version = ParseWorkerCommandLine("prefill", {"--version"});
+  ASSERT_TRUE(version.ok());
+  EXPECT_THAT(*version->print, testing::StartsWith("penstock-prefill 0."));
+}
+
+TEST(CommandLineTest, SizesAreChecked) {
+  EXPECT_EQ(*ParseSize("s", "4096"), 4096u);
+  EXPECT_EQ(*ParseSize("s", "2GiB"), uint64_t{2} << 30);
+  for (const char* bad :
+       {"", "0", "-1", "1.5GiB", "99999999999999GiB", "GiB"}) {
+    EXPECT_FALSE(ParseSize("s", bad).ok()) << bad;
+  }
+}
+
+TEST(CommandLineTest, TheClusterKeyLosesItsNewline) {
+  EXPECT_EQ(*ReadClusterKey(WriteFile("key", "secret\n")), "secret");
+  EXPECT_EQ(*ReadClusterKey(""), "");
+  EXPECT_FALSE(ReadClusterKey(WriteFile("empty", "\n")).ok());
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace penstock {
+
+// What a binary was told, by flags, then by --config, then by these defaults.
+// Plain and validated; nothing past common/config sees flags or protos.
+
+struct ListenOptions {
+  std::string grpc;     // "host:port"; port 0: any free one
+  std::string metrics;  // "host:port" of /metrics; empty: not served
+};
+
+struct RouterOptions {
+  std::string model;       // path of the GGUF file
+  std::string model_name;  // empty: the file's stem
+  ListenOptions listen{"127.0.0.1:50051", "127.0.0.1:9100"};
+  std::string cluster_key_file;  // empty: the key is empty (loopback only)
+  int max_message_bytes = 4 << 20;
+  int max_concurrent_requests = 256;
+  int max_queued_requests = 1024;
+  absl::Duration max_timeout = absl::Minutes(10);
+  int local_prefill_tokens = 16;
+  absl::Duration worker_timeout = absl::Seconds(3);
+};
+
+struct WorkerOptions {
+  std::string model;
+  std::string model_name;
+  ListenOptions listen{"127.0.0.1:0", "127.0.0.1:0"};
+  std::string cluster_key_file;
+  std::string name;       // empty: role, host and a random part
+  std::string advertise;  // "host:port"; empty: what is listened on
+  std::vector<std::string> routers = {"127.0.0.1:50051"};
+  uint64_t kv_memory_bytes = uint64_t{512} << 20;
+  int threads = 0;               // 0: all cores of the host
+  int host_workers = 1;          // worker processes that share the host's cores
+  std::string backend = "auto";  // auto, avx512, avx2, scalar, oracle
+  std::string transport = "auto";  // auto, shm, tcp, inproc
+  int max_sequences = 64;
+  int max_step_tokens = 512;
+  int max_queued_requests = 512;
+};
+
+}  // namespace penstock
