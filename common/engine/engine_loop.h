@@ -64,7 +64,7 @@ class EngineLoop {
     PrefixCache* cache = nullptr;
     const BatchPolicy* policy = nullptr;
     const BlockHasher* hasher = nullptr;
-    Clock* clock = nullptr;
+    const Clock* clock = nullptr;
     EngineProbe* probe = nullptr;
   };
   EngineLoop(EngineOptions options, Ports ports);

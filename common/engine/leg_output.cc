@@ -7,7 +7,7 @@
 namespace penstock {
 
 LegOutput::LegOutput(const LegRequest& leg, LegKind kind, LegSink* sink,
-                     Clock* clock, HandoffProbe* probe)
+                     const Clock* clock, HandoffProbe* probe)
     : attempt_(leg.attempt),
       kind_(kind),
       sink_(sink),

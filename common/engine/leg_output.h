@@ -18,7 +18,7 @@ namespace penstock {
 class LegOutput {
  public:
   // Starts the leg's clock now.
-  LegOutput(const LegRequest& leg, LegKind kind, LegSink* sink, Clock* clock,
+  LegOutput(const LegRequest& leg, LegKind kind, LegSink* sink, const Clock* clock,
             HandoffProbe* probe);
 
   void Accept();
@@ -40,7 +40,7 @@ class LegOutput {
   AttemptId attempt_;
   LegKind kind_;
   LegSink* sink_;  // null when finished
-  Clock* clock_;
+  const Clock* clock_;
   HandoffProbe* probe_;
   Instant received_at_;
   Instant scheduled_at_;

@@ -50,7 +50,7 @@ struct WorkerContext {
   std::vector<KvTransport*> transports;  // preferred first
   const BlockHasher* hasher = nullptr;
   const Tokenizer* tokenizer = nullptr;
-  Clock* clock = nullptr;
+  const Clock* clock = nullptr;
   Timers* timers = nullptr;
   HandoffProbe* probe = nullptr;
 

@@ -122,16 +122,16 @@ class SimTransport : public KvTransport {
     PostId post = next_post_++;
     network_->After(network_->latency_, [network = network_, self = self_, peer,
                                          post, transfer, writes] {
-      SimTransport* from = network->transports_[self.name];
-      if (from == nullptr || from->self_ != self) return;
+      SimTransport* from = network->Living(self);
+      if (from == nullptr) return;
       PostCompletion done{post, transfer, absl::OkStatus(), 0, {}};
       for (const PageWrite& write : writes) {
         if (done.status.ok()) from->Land(peer, transfer, write, done);
       }
       network->Wake(peer);
       network->After(network->latency_, [network, self, done] {
-        SimTransport* from = network->transports_[self.name];
-        if (from == nullptr || from->self_ != self) return;
+        SimTransport* from = network->Living(self);
+        if (from == nullptr) return;
         from->completions_.push_back(done);
         network->Wake(self);
       });
@@ -200,6 +200,11 @@ class SimTransport : public KvTransport {
   std::deque<PostCompletion> completions_;
   std::deque<PageArrival> arrivals_;
 };
+
+SimTransport* SimNetwork::Living(const WorkerKey& key) {
+  auto it = transports_.find(key.name);
+  return Find(key) == nullptr || it == transports_.end() ? nullptr : it->second;
+}
 
 std::unique_ptr<PeerNetwork> SimNetwork::MakePeers(const std::string& name) {
   return std::make_unique<SimPeers>(this, name);

@@ -68,6 +68,8 @@ class SimNetwork {
 
   Host* Find(const std::string& name);
   Host* Find(const WorkerKey& key);
+  // The transport of a host that lives in this incarnation.
+  class SimTransport* Living(const WorkerKey& key);
   void After(absl::Duration delay, std::function<void()> then);
   void Wake(const WorkerKey& key);
 

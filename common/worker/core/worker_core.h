@@ -45,7 +45,7 @@ struct WorkerCorePorts {
   std::vector<KvTransport*> transports;
   const BlockHasher* hasher = nullptr;
   const Tokenizer* tokenizer = nullptr;
-  Clock* clock = nullptr;
+  const Clock* clock = nullptr;
   Timers* timers = nullptr;
   EngineProbe* engine_probe = nullptr;    // null: not measured
   HandoffProbe* handoff_probe = nullptr;  // null: not measured

@@ -1,0 +1,140 @@
+// Router core, prefill core and decode core on one thread with a virtual clock:
+// the libraries that the binaries link, and nothing of the binaries.
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/simulation/sim_cluster.h"
+
+namespace penstock {
+namespace {
+
+TEST(ClusterTest, OneRequestGoesThroughAllThreeCores) {
+  SimCluster cluster({});
+  SimClient* client = cluster.Submit(100, 20);
+  ASSERT_NE(client, nullptr) << cluster.refused();
+  ASSERT_TRUE(cluster.RunUntilIdle());
+  ASSERT_TRUE(client->ended->ok()) << *client->ended;
+  EXPECT_EQ(client->tokens.size(), 20u);
+  EXPECT_EQ(client->placement.prefill, "prefill0");
+  EXPECT_EQ(client->placement.decode, "decode0");
+  EXPECT_EQ(client->last->transfer.blocks_moved, 7u);
+  EXPECT_EQ(client->last->transfer.decode_prompt_tokens, 0u);
+  EXPECT_EQ(cluster.Check(), "");
+}
+
+TEST(ClusterTest, TheSameRunTwiceGivesTheSameLog) {
+  auto run = [](uint64_t seed) {
+    SimClusterOptions options;
+    options.seed = seed;
+    SimCluster cluster(options);
+    cluster.Submit(100, 20);
+    EXPECT_TRUE(cluster.RunUntilIdle());
+    EXPECT_GT(cluster.log().size(), 20u);
+    return cluster.LogHash();
+  };
+  EXPECT_EQ(run(1), run(1));
+  EXPECT_NE(run(1), run(2));
+}
+
+TEST(ClusterTest, ShortPromptsStayOnTheDecodeWorker) {
+  SimCluster cluster({});
+  SimClient* client = cluster.Submit(10, 5);
+  ASSERT_TRUE(cluster.RunUntilIdle());
+  EXPECT_EQ(client->placement.prefill, "");
+  EXPECT_EQ(client->last->transfer.transport, "local");
+  EXPECT_EQ(cluster.Check(), "");
+}
+
+TEST(ClusterTest, OneWorkerWithBothRolesMovesNoByte) {
+  SimClusterOptions options;
+  options.both_roles = true;
+  SimCluster cluster(options);
+  SimClient* client = cluster.Submit(100, 20);
+  ASSERT_TRUE(cluster.RunUntilIdle());
+  ASSERT_TRUE(client->ended->ok()) << *client->ended;
+  EXPECT_EQ(cluster.Check(), "");
+}
+
+TEST(ClusterTest, AWarmPromptIsFoundByTheIndex) {
+  SimCluster cluster({});
+  SimClient* first = cluster.Submit(100, 5);
+  ASSERT_TRUE(cluster.RunUntilIdle());
+  // The next heartbeat brings the cache events.
+  cluster.RunUntil([] { return false; }, absl::Seconds(1));
+  GenerateRequest again = first->request;
+  SimClient second;
+  second.trace = [](const std::string&) {};
+  ASSERT_TRUE(cluster.router().Submit(again, &second).ok());
+  ASSERT_TRUE(cluster.RunUntil([&] { return second.ended.has_value(); }));
+  EXPECT_EQ(second.tokens, first->tokens);
+  // 96 of 100 tokens are cached at decode: it prefills the rest by itself.
+  EXPECT_EQ(second.placement.prefill, "");
+  EXPECT_EQ(second.last->usage.cached_tokens, 96);
+  ASSERT_TRUE(cluster.RunUntilIdle());
+}
+
+TEST(ClusterTest, ADeadPrefillWorkerIsReplacedBeforeTheFirstToken) {
+  int replaced = 0;
+  for (int when = 0; when < 30; ++when) {
+    SimClusterOptions options;
+    options.prefill_workers = 2;
+    SimCluster cluster(options);
+    SimClient* client = cluster.Submit(200, 10);
+    std::string first;
+    cluster.After(absl::Microseconds(700) * when, [&] {
+      if (!client->tokens.empty() || !client->admitted) return;
+      first = client->placement.prefill;
+      cluster.Kill(first);
+    });
+    ASSERT_TRUE(cluster.RunUntilIdle()) << when;
+    EXPECT_EQ(cluster.Check(), "") << when;
+    // A token on its way when the worker died rules a second attempt out.
+    EXPECT_TRUE(client->ended->ok() || !client->tokens.empty())
+        << when << " " << *client->ended;
+    replaced += client->ended->ok() && client->placement.prefill != first;
+  }
+  EXPECT_GT(replaced, 5);
+}
+
+// Random load, cancels, deadlines, deaths and restarts. Whatever happens, each
+// request ends once, with true tokens, and nothing leaks.
+TEST(ClusterTest, ChaosKeepsEveryPromise) {
+  int finished = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SimClusterOptions options;
+    options.seed = seed;
+    options.prefill_workers = 2;
+    options.decode_workers = 2;
+    options.worker.blocks = 48;
+    SimCluster cluster(options);
+    SeededRandom chaos(seed * 977);
+    std::vector<SimClient*> clients;
+    for (int i = 0; i < 40; ++i) {
+      cluster.After(absl::Milliseconds(chaos.Below(400)), [&] {
+        absl::Duration timeout = chaos.Below(5) == 0
+                                     ? absl::Milliseconds(5 + chaos.Below(200))
+                                     : absl::InfiniteDuration();
+        SimClient* client =
+            cluster.Submit(1 + chaos.Below(300), 1 + chaos.Below(40), timeout);
+        if (client == nullptr || chaos.Below(4) > 0) return;
+        cluster.After(absl::Milliseconds(chaos.Below(150)),
+                      [&cluster, client] { cluster.Cancel(client); });
+      });
+    }
+    for (const char* name : {"prefill0", "decode1"}) {
+      cluster.After(absl::Milliseconds(chaos.Below(500)), [&cluster, name] {
+        cluster.Kill(name);
+        cluster.After(absl::Milliseconds(200),
+                      [&cluster, name] { cluster.Restart(name); });
+      });
+    }
+    cluster.RunUntil([] { return false; }, absl::Milliseconds(1200));
+    ASSERT_TRUE(cluster.RunUntilIdle()) << "seed " << seed;
+    ASSERT_EQ(cluster.Check(), "") << "seed " << seed;
+    finished += static_cast<int>(cluster.log().size());
+  }
+  EXPECT_GT(finished, 40 * 500);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,322 @@
+#include "tests/simulation/sim_cluster.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/check.h"
+#include "common/peer/error_reason.h"
+
+namespace penstock {
+namespace {
+
+CostModel DefaultCost() {
+  auto cost = CostModel::Create({});
+  CHECK(cost.ok());
+  return *cost;
+}
+
+}  // namespace
+
+void SimClient::OnAdmitted(const PlacementSummary& where) {
+  if (admitted || ended) violation = "admitted twice or after its end";
+  admitted = true;
+  placement = where;
+}
+
+void SimClient::OnFrame(TokenFrame frame) {
+  if (ended || !admitted) violation = "a frame outside the request's life";
+  if (frame.first_index != static_cast<int>(tokens.size())) {
+    violation = "a token is missing or doubled";
+  }
+  for (const FrameToken& token : frame.tokens) tokens.push_back(token.id);
+  trace(absl::StrCat("client ", request.client_request_id, " tokens ",
+                     frame.first_index, " +", frame.tokens.size(), " finish ",
+                     static_cast<int>(frame.finish)));
+  if (frame.finish != FinishReason::kNone) last = std::move(frame);
+}
+
+void SimClient::OnFinished(const absl::Status& status) {
+  if (ended) violation = "ended twice";
+  ended = status;
+  trace(absl::StrCat("client ", request.client_request_id, " ended ",
+                     OutcomeName(status)));
+}
+
+// The router's legs over the simulated network.
+class SimCluster::Legs : public WorkerLegs {
+ public:
+  explicit Legs(SimCluster* cluster) : cluster_(cluster) {}
+
+  void Start(LegId leg, LegKind kind, const WorkerKey& worker,
+             LegRequest request) override;
+  void Cancel(LegId leg) override;
+
+ private:
+  friend class Relay;
+  struct Leg {
+    LegKind kind;
+    WorkerKey worker;
+    TransferId transfer;
+  };
+  SimCluster* cluster_;
+  std::map<LegId, Leg> legs_;
+  // Alive as long as workers may call them: to the end.
+  std::vector<std::unique_ptr<Relay>> relays_;
+};
+
+// What a worker says about one leg, on its way to the router.
+class SimCluster::Relay : public LegSink {
+ public:
+  Relay(SimCluster* cluster, LegId leg) : cluster_(cluster), leg_(leg) {}
+
+  void OnAccepted() override {
+    ToRouter([](RouterCore& router, LegId leg) { router.OnLegAccepted(leg); });
+  }
+  void OnFrame(TokenFrame frame) override {
+    ToRouter([frame = std::move(frame)](RouterCore& router, LegId leg) {
+      router.OnLegFrame(leg, frame);
+    });
+  }
+  void OnFinished(const absl::Status& status) override {
+    ToRouter([status](RouterCore& router, LegId leg) {
+      router.OnLegFinished(leg, status);
+    });
+  }
+
+ private:
+  void ToRouter(std::function<void(RouterCore&, LegId)> event) {
+    cluster_->After(cluster_->options_.latency,
+                    [cluster = cluster_, leg = leg_, event = std::move(event)] {
+                      event(*cluster->router_, leg);
+                    });
+  }
+  SimCluster* cluster_;
+  LegId leg_;
+};
+
+void SimCluster::Legs::Start(LegId leg, LegKind kind, const WorkerKey& worker,
+                             LegRequest request) {
+  legs_[leg] = {kind, worker, request.transfer()};
+  relays_.push_back(std::make_unique<Relay>(cluster_, leg));
+  LegSink* sink = relays_.back().get();
+  cluster_->After(
+      cluster_->options_.latency, [this, leg, kind, worker, sink, request] {
+        cluster_->Log(absl::StrCat(
+            "leg ", leg, kind == LegKind::kPrefill ? " prefill " : " decode ",
+            worker.name, " attempt ", request.attempt.value()));
+        SimWorker* target = cluster_->worker(worker.name);
+        if (target == nullptr || target->key() != worker) {
+          sink->OnFinished(
+              MakeError(ErrorReason::kWorkerLost, "no such worker any more"));
+          return;
+        }
+        target->core().StartLeg(kind, request, sink);
+        target->Settle();
+      });
+}
+
+void SimCluster::Legs::Cancel(LegId leg) {
+  auto it = legs_.find(leg);
+  if (it == legs_.end()) return;
+  cluster_->After(cluster_->options_.latency, [this, leg = it->second] {
+    SimWorker* target = cluster_->worker(leg.worker.name);
+    if (target == nullptr || target->key() != leg.worker) return;
+    target->core().CancelLeg(leg.kind, leg.transfer);
+    target->Settle();
+  });
+}
+
+SimCluster::SimCluster(SimClusterOptions options)
+    : options_(std::move(options)),
+      random_(options_.seed),
+      cost_(DefaultCost()),
+      policy_(
+          std::make_unique<LeastTimePolicy>(LeastTimePolicy::Options{}, cost_)),
+      network_(std::make_unique<SimNetwork>(
+          &clock_, &timers_, &hasher_, SimModel::Layout(), options_.latency)),
+      legs_(std::make_unique<Legs>(this)) {
+  network_->trace = [this](const std::string& line) { Log(line); };
+  options_.router.workers.content = ContentId(42);
+  RouterCore::Ports ports;
+  ports.clock = &clock_;
+  ports.timers = &timers_;
+  ports.random = &random_;
+  ports.hasher = &hasher_;
+  ports.policy = policy_.get();
+  ports.legs = legs_.get();
+  ports.probe = &probe_;
+  auto router = RouterCore::Create(options_.router, ports);
+  CHECK(router.ok()) << router.status().ToString();
+  router_ = *std::move(router);
+  if (options_.both_roles) {
+    StartWorker("both", {true, true});
+  } else {
+    for (int i = 0; i < options_.prefill_workers; ++i) {
+      StartWorker(absl::StrCat("prefill", i), {true, false});
+    }
+    for (int i = 0; i < options_.decode_workers; ++i) {
+      StartWorker(absl::StrCat("decode", i), {false, true});
+    }
+  }
+}
+
+SimCluster::~SimCluster() = default;
+
+void SimCluster::Log(const std::string& line) {
+  log_.push_back(absl::StrCat(clock_.Now().nanos(), " ", line));
+}
+
+void SimCluster::StartWorker(const std::string& name, WorkerRoles roles) {
+  roles_[name] = roles;
+  SimWorkerOptions options = options_.worker;
+  options.key = {name, Incarnation(next_incarnation_++)};
+  options.roles = roles;
+  workers_[name] = std::make_unique<SimWorker>(options, network_.get(), &clock_,
+                                               &timers_, &hasher_, &tokenizer_);
+  cache_sent_[name] = 0;
+  WorkerInfo info = workers_[name]->core().Info();
+  info.control_address = name;
+  absl::Status registered = router_->OnRegister(info);
+  CHECK(registered.ok()) << registered.ToString();
+  Log(absl::StrCat("worker ", name, " up"));
+  Heartbeat(info.key);
+}
+
+void SimCluster::Heartbeat(const WorkerKey& key) {
+  SimWorker* alive = worker(key.name);
+  if (alive == nullptr || alive->key() != key) return;
+  SendCacheEvents(*alive);
+  absl::Status known = router_->OnLoad(key, alive->core().Load());
+  if (known.ok()) {
+    After(options_.router.workers.heartbeat_interval,
+          [this, key] { Heartbeat(key); });
+  }
+}
+
+void SimCluster::SendCacheEvents(SimWorker& worker) {
+  const CacheEventLog& log = worker.core().cache_events();
+  uint64_t& sent = cache_sent_[worker.key().name];
+  auto events = log.Since(sent);
+  CHECK(events.has_value());
+  if (events->empty()) return;
+  CacheSync sync = router_->OnCacheEvents(worker.key(), *events);
+  CHECK(!sync.resend_from.has_value()) << "events in order need no resync";
+  sent = log.last_sequence();
+}
+
+SimClient* SimCluster::Submit(int prompt, int max_tokens,
+                              absl::Duration timeout) {
+  auto client = std::make_unique<SimClient>();
+  client->trace = [this](const std::string& line) { Log(line); };
+  GenerateRequest& request = client->request;
+  request.client_request_id = absl::StrCat(clients_.size());
+  for (int i = 0; i < prompt; ++i) {
+    request.prompt.push_back(
+        static_cast<TokenId>(1 + random_.Below(SimModel::kVocabulary - 1)));
+  }
+  request.stop.max_tokens = max_tokens;
+  request.sampling.seed = random_.Next();
+  request.timeout = timeout;
+  auto taken = router_->Submit(request, client.get());
+  if (!taken.ok()) {
+    refused_ = taken.status();
+    Log(absl::StrCat("refused ", OutcomeName(refused_)));
+    return nullptr;
+  }
+  request.id = *taken;
+  clients_.push_back(std::move(client));
+  return clients_.back().get();
+}
+
+void SimCluster::Cancel(const SimClient* client) {
+  router_->Cancel(client->request.id);
+}
+
+void SimCluster::Kill(const std::string& name) {
+  auto it = workers_.find(name);
+  if (it == workers_.end()) return;
+  Log(absl::StrCat("worker ", name, " dies"));
+  WorkerKey dead = it->second->key();
+  network_->Kill(name);
+  graveyard_.push_back(std::move(it->second));
+  workers_.erase(it);
+  After(options_.latency, [this, dead] {
+    router_->OnWorkerLost(dead, absl::UnavailableError("stream broke"));
+  });
+}
+
+void SimCluster::Restart(const std::string& name) {
+  StartWorker(name, roles_.at(name));
+}
+
+SimWorker* SimCluster::worker(const std::string& name) {
+  auto it = workers_.find(name);
+  return it == workers_.end() ? nullptr : it->second.get();
+}
+
+void SimCluster::After(absl::Duration delay, std::function<void()> action) {
+  timers_.Schedule(clock_.Now() + delay, std::move(action));
+}
+
+bool SimCluster::RunUntil(const std::function<bool()>& done,
+                          absl::Duration limit) {
+  Instant end = clock_.Now() + limit;
+  while (!done()) {
+    Instant next = timers_.NextDeadline();
+    if (next > end) return false;
+    clock_.AdvanceTo(std::max(next, clock_.Now()));
+    timers_.RunDue(clock_.Now());
+    for (auto& [name, worker] : workers_) worker->Settle();
+  }
+  return true;
+}
+
+bool SimCluster::RunUntilIdle(absl::Duration limit) {
+  return RunUntil(
+      [this] {
+        for (const auto& client : clients_) {
+          if (!client->ended) return false;
+        }
+        for (auto& [name, worker] : workers_) {
+          if (!worker->core().idle()) return false;
+        }
+        return router_->idle();
+      },
+      limit);
+}
+
+std::string SimCluster::Check() const {
+  for (const auto& client : clients_) {
+    std::string who =
+        absl::StrCat("request ", client->request.client_request_id, ": ");
+    if (!client->violation.empty()) return who + client->violation;
+    std::vector<TokenId> truth =
+        SimModel::Generate(client->request.prompt, client->tokens.size(),
+                           client->request.sampling.seed);
+    if (client->tokens != truth) return who + "wrong tokens";
+    if (!client->ended) continue;
+    int most = client->request.stop.max_tokens;
+    if (client->ended->ok() &&
+        static_cast<int>(client->tokens.size()) != most) {
+      return who + "ended well, but short";
+    }
+  }
+  for (const auto& [name, worker] : workers_) {
+    BlockCounts counts = worker->core().pool().counts();
+    if (worker->core().idle() &&
+        counts.active + counts.in_transfer + counts.quarantined != 0) {
+      return name + " leaks blocks";
+    }
+  }
+  absl::Status accounts = router_->CheckAccounting();
+  return accounts.ok() ? "" : std::string(accounts.message());
+}
+
+uint64_t SimCluster::LogHash() const {
+  std::string all = absl::StrJoin(log_, "\n");
+  return hasher_.Checksum(absl::MakeConstSpan(
+      reinterpret_cast<const uint8_t*>(all.data()), all.size()));
+}
+
+}  // namespace penstock

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/cost/cost_model.h"
+#include "common/env/random.h"
+#include "router/core/least_time_policy.h"
+#include "router/core/router_core.h"
+#include "tests/simulation/sim_worker.h"
+
+namespace penstock {
+
+struct SimClusterOptions {
+  uint64_t seed = 1;
+  int prefill_workers = 1;
+  int decode_workers = 1;
+  bool both_roles = false;  // one worker with both instead
+  SimWorkerOptions worker;  // of each; key and roles are filled in
+  RouterCore::Options router;
+  absl::Duration latency = absl::Milliseconds(1);
+};
+
+// What the client of one request saw.
+struct SimClient : ClientSink {
+  void OnAdmitted(const PlacementSummary& placement) override;
+  void OnFrame(TokenFrame frame) override;
+  void OnFinished(const absl::Status& status) override;
+
+  GenerateRequest request;
+  PlacementSummary placement;
+  bool admitted = false;
+  std::vector<TokenId> tokens;
+  std::optional<TokenFrame> last;
+  std::optional<absl::Status> ended;
+  // Set when something that must not happen did.
+  std::string violation;
+  std::function<void(const std::string&)> trace;
+};
+
+// A router and its workers: production cores, simulated ports, one thread, one
+// virtual clock. Everything that happens is a line of the log; equal options
+// and calls give equal logs.
+class SimCluster {
+ public:
+  explicit SimCluster(SimClusterOptions options);
+  ~SimCluster();
+
+  // A request of `prompt` random tokens; the client lives as long as the
+  // cluster. Null: refused (the reason is in refused()).
+  SimClient* Submit(int prompt, int max_tokens,
+                    absl::Duration timeout = absl::InfiniteDuration());
+  void Cancel(const SimClient* client);
+  const absl::Status& refused() const { return refused_; }
+
+  void Kill(const std::string& worker);
+  // Same name, new incarnation.
+  void Restart(const std::string& worker);
+
+  // Runs `action` at a virtual time from now.
+  void After(absl::Duration delay, std::function<void()> action);
+
+  // Runs until `done`, or until `limit` has passed: then false.
+  bool RunUntil(const std::function<bool()>& done,
+                absl::Duration limit = absl::Minutes(5));
+  // Until every client has ended and every core is idle.
+  bool RunUntilIdle(absl::Duration limit = absl::Minutes(5));
+
+  // Empty, or what is wrong: wrong tokens, a leak, an account that is not zero.
+  std::string Check() const;
+
+  RouterCore& router() { return *router_; }
+  SimWorker* worker(const std::string& name);
+  SimNetwork& network() { return *network_; }
+  const std::vector<std::string>& log() const { return log_; }
+  uint64_t LogHash() const;
+
+ private:
+  class Legs;
+  class Relay;
+
+  void Log(const std::string& line);
+  void StartWorker(const std::string& name, WorkerRoles roles);
+  void Heartbeat(const WorkerKey& key);
+  void SendCacheEvents(SimWorker& worker);
+
+  SimClusterOptions options_;
+  ManualClock clock_;
+  Timers timers_;
+  SeededRandom random_;
+  HashSecret secret_{"simulation"};
+  BlockHasher hasher_{secret_};
+  SimTokenizer tokenizer_;
+  CostModel cost_;
+  std::unique_ptr<LeastTimePolicy> policy_;
+  NullRouterProbe probe_;
+  std::unique_ptr<SimNetwork> network_;
+  std::unique_ptr<Legs> legs_;
+  std::unique_ptr<RouterCore> router_;
+  std::map<std::string, std::unique_ptr<SimWorker>> workers_;
+  std::map<std::string, WorkerRoles> roles_;
+  std::map<std::string, uint64_t> cache_sent_;
+  // A dead worker's objects live on: events on their way name them.
+  std::vector<std::unique_ptr<SimWorker>> graveyard_;
+  std::vector<std::unique_ptr<SimClient>> clients_;
+  absl::Status refused_;
+  uint64_t next_incarnation_ = 1;
+  std::vector<std::string> log_;
+};
+
+}  // namespace penstock
