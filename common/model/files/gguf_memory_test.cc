@@ -40,8 +40,20 @@ void CountedDelete(void* block) {
 
 void* operator new(size_t size) { return CountedNew(size); }
 void* operator new[](size_t size) { return CountedNew(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return CountedNew(size);
+}
+void* operator new[](size_t size, const std::nothrow_t&) noexcept {
+  return CountedNew(size);
+}
 void operator delete(void* block) noexcept { CountedDelete(block); }
 void operator delete[](void* block) noexcept { CountedDelete(block); }
+void operator delete(void* block, const std::nothrow_t&) noexcept {
+  CountedDelete(block);
+}
+void operator delete[](void* block, const std::nothrow_t&) noexcept {
+  CountedDelete(block);
+}
 void operator delete(void* block, size_t) noexcept { CountedDelete(block); }
 void operator delete[](void* block, size_t) noexcept { CountedDelete(block); }
 
