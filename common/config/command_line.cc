@@ -1,6 +1,7 @@
 #include "common/config/command_line.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -28,9 +29,9 @@ void AddCommonFlags(CLI::App& app, Options& options, std::string& config) {
   app.add_option("--model", options.model, "GGUF file to serve");
   app.add_option("--model-name", options.model_name,
                  "Name that requests give; default: the file's stem");
-  app.add_option("--listen", options.listen.grpc,
+  app.add_option("--listen,--grpc", options.listen.grpc,
                  "host:port of gRPC; port 0: any free one");
-  app.add_option("--metrics-listen", options.listen.metrics,
+  app.add_option("--metrics-listen,--metrics", options.listen.metrics,
                  "host:port of /metrics; empty: none");
   app.add_option("--cluster-key-file", options.cluster_key_file,
                  "File with the key that the cluster shares");
@@ -222,6 +223,10 @@ absl::StatusOr<CommandLine<Options>> Parse(const std::string& program,
     RETURN_IF_ERROR(Apply(config, line.options));
   }
   RETURN_IF_ERROR(Validate(line.options));
+  if (line.options.model_name.empty()) {
+    line.options.model_name =
+        std::filesystem::path(line.options.model).stem().string();
+  }
   return line;
 }
 
