@@ -34,14 +34,14 @@ void StreamReactor::SendHeaders(Metadata headers) {
 
 void StreamReactor::Close(const absl::Status& status) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (dead_ || close_.has_value()) return;
-  close_ = status;
+  if (dead_) return;
   if (side() == Side::kClient && !status.ok()) {
-    dead_ = true;
-    queue_.clear();
-    CancelOp();
+    // Also after our side has ended.
+    CancelLocked();
     return;
   }
+  if (close_.has_value()) return;
+  close_ = status;
   PumpLocked();
 }
 
@@ -80,14 +80,19 @@ void StreamReactor::FailLocked(const absl::Status& status) {
   discard_ = true;
   queue_.clear();
   queued_bytes_ = 0;
-  if (close_started_ || dead_) return;
-  close_ = status;
+  if (dead_) return;
   if (side() == Side::kClient) {
-    dead_ = true;
-    CancelOp();
-  } else {
+    CancelLocked();
+  } else if (!close_started_) {
+    close_ = status;
     PumpLocked();
   }
+}
+
+void StreamReactor::CancelLocked() {
+  dead_ = true;
+  queue_.clear();
+  CancelOp();
 }
 
 void StreamReactor::PostClosedLocked(const absl::Status& status) {

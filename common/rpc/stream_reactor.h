@@ -68,6 +68,7 @@ class StreamReactor : public Stream,
  private:
   void PumpLocked();
   void FailLocked(const absl::Status& status);
+  void CancelLocked();
   void PostClosedLocked(const absl::Status& status);
   bool TakeReleaseLocked();
   void Deliver(std::string message);

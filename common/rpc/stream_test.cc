@@ -162,6 +162,7 @@ TEST_F(StreamTest, CancelOfTheClientReachesTheServer) {
   auto heard = std::make_shared<Heard>();
   auto stream = Call(kDecodeMethod, heard);
   stream->Send("m");
+  stream->Close(absl::OkStatus());
   accepted.get_future().wait_for(kPatience);
   stream->Close(absl::CancelledError("enough"));
   EXPECT_TRUE(absl::IsCancelled(WaitClosed(at_server)));
