@@ -1,0 +1,178 @@
+#include "router/server/router_server.h"
+
+#include <algorithm>
+#include <future>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/config/command_line.h"
+#include "common/cost/cost_model.h"
+#include "common/env/real/entropy.h"
+#include "common/model/block_hash.h"
+#include "common/model/files/model_file.h"
+#include "common/model/kv_layout.h"
+#include "common/rpc/server.h"
+#include "common/runtime/loop_thread.h"
+#include "router/core/least_time_policy.h"
+#include "router/core/router_core.h"
+#include "router/server/grpc_legs.h"
+#include "router/server/inference_calls.h"
+#include "router/server/request_encoder.h"
+#include "router/server/worker_registrar.h"
+
+namespace penstock {
+namespace {
+
+class RouterServerImpl : public RouterServer {
+ public:
+  RouterServerImpl(const Clock& clock, const std::string& cluster_key)
+      : hasher_(HashSecret(cluster_key)),
+        loop_(clock, {.name = "router", .inbox_capacity = 1 << 16}),
+        encoder_loop_(clock, {.name = "encoder", .inbox_capacity = 1024}),
+        legs_(loop_.inbox()) {}
+
+  ~RouterServerImpl() override { Halt(absl::ZeroDuration()); }
+
+  absl::Status Init(const RouterOptions& options, RouterProbe* probe) {
+    ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> model,
+                     OpenModelFile(options.model));
+    RETURN_IF_ERROR(InitCore(options, *model, probe));
+    loop_.Start([this] { FollowHealth(); });
+    encoder_loop_.Start(nullptr);
+    std::vector<std::unique_ptr<RpcService>> services;
+    services.push_back(
+        MakeInferenceService(Methods(), loop_.inbox(), encoder_loop_.inbox()));
+    services.push_back(MakeRegistryService(
+        [this](const CallInfo&, std::string, std::shared_ptr<Stream> stream) {
+          return registrar_->Accept(std::move(stream));
+        },
+        loop_.inbox()));
+    ASSIGN_OR_RETURN(server_, RpcServer::Start({.address = options.listen.grpc,
+                                                .max_message_bytes =
+                                                    options.max_message_bytes},
+                                               std::move(services)));
+    // The loop has run without a server until now.
+    loop_.RunAndWait([this] { health_ = server_.get(); });
+    return absl::OkStatus();
+  }
+
+  const std::string& address() const override { return server_->address(); }
+
+  bool Stop(absl::Duration patience,
+            const std::function<bool()>& hurry) override {
+    auto idle = std::make_shared<std::promise<void>>();
+    std::future<void> ended = idle->get_future();
+    loop_.RunAndWait(
+        [this, idle] { core_->Drain([idle] { idle->set_value(); }); });
+    constexpr absl::Duration kStep = absl::Milliseconds(50);
+    bool clean = false;
+    for (absl::Duration waited; waited < patience && !clean; waited += kStep) {
+      clean = ended.wait_for(absl::ToChronoMilliseconds(kStep)) ==
+              std::future_status::ready;
+      if (hurry()) break;
+    }
+    Halt(absl::Milliseconds(clean ? 500 : 0));
+    return clean;
+  }
+
+ private:
+  absl::Status InitCore(const RouterOptions& options, const ModelFile& model,
+                        RouterProbe* probe) {
+    ASSIGN_OR_RETURN(encoder_,
+                     RequestEncoder::Create(model, options.model_name));
+    ASSIGN_OR_RETURN(CostModel cost, CostModel::Create({}));
+    LeastTimePolicy::Options policy;
+    policy.local_prefill_tokens = options.local_prefill_tokens;
+    policy.kv_bytes_per_token = static_cast<int64_t>(
+        KvLayout::For(model.spec(), KvType::kF16).block_bytes() / kBlockTokens);
+    policy_ = std::make_unique<LeastTimePolicy>(policy, cost);
+    RouterCore::Options core;
+    core.workers.content = model.spec().content;
+    core.workers.lost_after =
+        std::max(core.workers.suspect_after + 1,
+                 static_cast<int>(options.worker_timeout /
+                                  core.workers.heartbeat_interval));
+    core.max_running = options.max_concurrent_requests;
+    core.max_queued = options.max_queued_requests;
+    core.max_timeout = options.max_timeout;
+    ASSIGN_OR_RETURN(
+        core_,
+        RouterCore::Create(core, {&loop_.clock(), &loop_.timers(), &random_,
+                                  &hasher_, policy_.get(), &legs_, probe}));
+    legs_.set_core(core_.get());
+    registrar_ = std::make_unique<WorkerRegistrar>(core_.get(), &legs_);
+    calls_ = std::make_unique<InferenceCalls>(InferenceCalls::Ports{
+        core_.get(), encoder_.get(), probe, &random_, loop_.inbox(),
+        encoder_loop_.inbox(),
+        options.max_concurrent_requests + options.max_queued_requests});
+    return absl::OkStatus();
+  }
+
+  InferenceMethods Methods() {
+    InferenceMethods methods;
+    methods.generate = [this](const CallInfo& info, std::string request,
+                              std::shared_ptr<Stream> stream) {
+      return calls_->Generate(info, std::move(request), std::move(stream));
+    };
+    methods.tokenize = [this](const CallInfo&, std::string request,
+                              UnaryReply reply) {
+      reply(encoder_->Tokenize(request));
+    };
+    methods.detokenize = [this](const CallInfo&, std::string request,
+                                UnaryReply reply) {
+      reply(encoder_->Detokenize(request));
+    };
+    methods.get_model_info = [this](const CallInfo&, std::string request,
+                                    UnaryReply reply) {
+      reply(calls_->GetModelInfo(request));
+    };
+    methods.abort = [this](const CallInfo&, std::string request,
+                           UnaryReply reply) { reply(calls_->Abort(request)); };
+    return methods;
+  }
+
+  // After each round of the loop: health follows what the core could do.
+  void FollowHealth() {
+    const bool serving = core_->CanServe() && !core_->draining();
+    if (health_ == nullptr || serving == serving_) return;
+    serving_ = serving;
+    health_->SetServing(serving);
+    Log(LogLevel::kInfo, serving ? "serving" : "not serving");
+  }
+
+  void Halt(absl::Duration grace) {
+    if (server_ != nullptr) server_->Shutdown(grace);
+    // Streams have ended by now; nothing posts to a loop that is gone.
+    encoder_loop_.Stop();
+    loop_.Stop();
+  }
+
+  const BlockHasher hasher_;
+  EntropyRandom random_;
+  LoopThread loop_;
+  LoopThread encoder_loop_;
+  GrpcLegs legs_;
+  std::unique_ptr<RequestEncoder> encoder_;
+  std::unique_ptr<LeastTimePolicy> policy_;
+  std::unique_ptr<RouterCore> core_;
+  std::unique_ptr<WorkerRegistrar> registrar_;
+  std::unique_ptr<InferenceCalls> calls_;
+  RpcServer* health_ = nullptr;  // the loop's own
+  bool serving_ = false;         // the loop's own
+  std::unique_ptr<RpcServer> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RouterServer>> RouterServer::Start(
+    const RouterOptions& options, const Clock& clock, RouterProbe* probe) {
+  ASSIGN_OR_RETURN(std::string key, ReadClusterKey(options.cluster_key_file));
+  auto server = std::make_unique<RouterServerImpl>(clock, key);
+  RETURN_IF_ERROR(server->Init(options, probe));
+  return server;
+}
+
+}  // namespace penstock
