@@ -27,8 +27,8 @@ class TokenStream {
 
   // kEnd is never passed.
   Token Take() {
-    return current().type == TokenType::kEnd ? current()
-                                             : std::move(tokens_[at_++]);
+    if (current().type == TokenType::kEnd) return current();
+    return std::move(tokens_[at_++]);
   }
 
   bool Is(TokenType type) const { return current().type == type; }
