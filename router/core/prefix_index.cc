@@ -155,7 +155,9 @@ void PrefixIndex::Store(WorkerSlot slot, Worker& worker,
                         const BlocksStored& stored) {
   BlockHash parent = stored.parent;
   for (BlockHash hash : stored.hashes) {
-    bool added = worker.blocks.try_emplace(hash, parent, next_age_).second;
+    bool added =
+        worker.blocks.try_emplace(hash, Worker::Block{parent, next_age_})
+            .second;
     if (added) {
       ++next_age_;
       ++memberships_;

@@ -186,8 +186,9 @@ CacheSync WorkerRegistry::ApplySnapshot(const WorkerKey& worker,
 void WorkerRegistry::Lose(const WorkerKey& worker, const absl::Status& why) {
   WorkerView* view = FindView(worker);
   if (view == nullptr) return;
-  WorkerKey key = worker;  // the argument may live in what is erased
   auto record = records_.find(view->slot);
+  // The argument may live in what is erased.
+  const WorkerKey key = std::move(record->second.key);
   timers_.Cancel(record->second.silence);
   prefixes_.RemoveWorker(view->slot);
   records_.erase(record);

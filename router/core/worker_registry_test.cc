@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/peer/error_reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,7 +17,7 @@ WorkerInfo Info(const std::string& name, uint64_t incarnation = 1) {
   WorkerInfo info;
   info.key = {name, Incarnation(incarnation)};
   info.roles.decode = true;
-  info.control_address = name + ":1";
+  info.control_address = absl::StrCat(name, ":1");
   info.content = ContentId(7);
   info.layout = LayoutId(1);
   info.total_blocks = 100;

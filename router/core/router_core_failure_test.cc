@@ -1,0 +1,237 @@
+// What the router core makes of legs and workers that fail.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/peer/error_reason.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "router/core/router_core.h"
+#include "router/core/router_core_fixture.h"
+#include "router/core/router_fakes.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr LegKind kP = LegKind::kPrefill, kD = LegKind::kDecode;
+
+using RouterCoreFailureTest = RouterCoreTest;
+
+TEST_F(RouterCoreFailureTest, LegsThatEndWithoutALastTokenAreAnError) {
+  Cluster(1, 1);
+  Submit();
+  Accept();
+  core_->OnLegFrame(p_, FakeFrame(0, 1));
+  core_->OnLegFinished(d_, absl::OkStatus());
+  EXPECT_FALSE(client_.ended);
+  core_->OnLegFinished(p_, absl::OkStatus());
+  EXPECT_EQ(Reason(), ErrorReason::kInternal);
+}
+
+TEST_F(RouterCoreFailureTest, DecodeThatEndedEarlyIsNotWaitedForForEver) {
+  Cluster(1, 1);
+  Submit();
+  Accept();
+  core_->OnLegFinished(d_, absl::OkStatus());
+  Pass(options_.await_grace);
+  EXPECT_EQ(Reason(), ErrorReason::kInternal);
+  EXPECT_EQ(Leg(p_).cancels, 1);
+}
+
+TEST_F(RouterCoreFailureTest, ARefusalCancelsTheOtherLegAtOnce) {
+  Cluster(1, 1);
+  Submit();
+  core_->OnLegFinished(d_, MakeError(ErrorReason::kKvTooSmall, "too small"));
+  EXPECT_EQ(Leg(p_).cancels, 1);
+  EXPECT_EQ(Reason(), ErrorReason::kKvTooSmall);
+  EXPECT_THAT(probe_.retried, IsEmpty());
+}
+
+// Prefill only knows that decode gave up; decode knows why.
+TEST_F(RouterCoreFailureTest, TheTellingReasonWins) {
+  Cluster(2, 2);
+  Submit();
+  core_->OnLegFinished(p_, MakeError(ErrorReason::kTransferFailed, "gave up"));
+  EXPECT_EQ(Leg(d_).cancels, 1);
+  EXPECT_FALSE(client_.ended);
+  core_->OnLegFinished(d_, MakeError(ErrorReason::kKvTooSmall, "too small"));
+  EXPECT_EQ(Reason(), ErrorReason::kKvTooSmall);
+}
+
+TEST_F(RouterCoreFailureTest, TheReasonIsWaitedForBriefly) {
+  Cluster(1, 1);
+  Submit();
+  Accept();
+  core_->OnLegFrame(p_, FakeFrame(0, 1));
+  core_->OnLegFinished(d_, MakeError(ErrorReason::kTransferFailed, "broken"));
+  EXPECT_EQ(Leg(p_).cancels, 1);
+  EXPECT_FALSE(client_.ended);
+  Pass(options_.settle_grace);
+  EXPECT_EQ(Reason(), ErrorReason::kTransferFailed);
+  EXPECT_EQ(Leg(p_).cancels, 1);
+}
+
+TEST_F(RouterCoreFailureTest, RetriesElsewhereBeforeTheFirstToken) {
+  Cluster(2, 2);
+  Submit();
+  Accept();
+  LegId first_p = p_, first_d = d_;
+  core_->OnLegFinished(d_, MakeError(ErrorReason::kQueueFull, "full"));
+  EXPECT_EQ(Leg(first_p).cancels, 1);
+  ASSERT_EQ(legs_.legs.size(), 4u);
+  p_ = legs_.Last(kP);
+  d_ = legs_.Last(kD);
+  EXPECT_NE(Leg(d_).worker, Leg(first_d).worker);
+  EXPECT_EQ(Leg(d_).request.attempt, AttemptId(2));
+  EXPECT_THAT(probe_.retried, ElementsAre(ErrorReason::kQueueFull));
+  // The first attempt's leg is absorbed.
+  core_->OnLegFrame(first_p, FakeFrame(0, 1));
+  core_->OnLegFinished(first_p, absl::CancelledError("late"));
+  EXPECT_THAT(client_.ids, IsEmpty());
+  Accept();
+  EXPECT_EQ(client_.admissions, 1);
+  core_->OnLegFrame(p_, FakeFrame(0, 1));
+  core_->OnLegFrame(d_, FakeFrame(1, 1, FinishReason::kStop));
+  EXPECT_TRUE(client_.status.ok());
+  EXPECT_EQ(probe_.outcomes[0].attempts, 2);
+}
+
+TEST_F(RouterCoreFailureTest, AttemptsAreBounded) {
+  options_.max_attempts = 3;
+  Cluster(0, 5);
+  Submit();
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    EXPECT_FALSE(client_.ended);
+    core_->OnLegFinished(legs_.Last(kD), absl::UnavailableError("down"));
+  }
+  EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);
+  EXPECT_EQ(legs_.legs.size(), 3u);
+}
+
+TEST_F(RouterCoreFailureTest, ARetryNeedsAnotherWorker) {
+  Cluster(0, 1);
+  Submit();
+  core_->OnLegFinished(d_, absl::UnavailableError("down"));
+  EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);
+  EXPECT_EQ(legs_.legs.size(), 1u);
+}
+
+// Nobody knows which of the pair was at fault: decode alone is left to try.
+TEST_F(RouterCoreFailureTest, ABrokenPairFallsBackToDecodeAlone) {
+  Cluster(1, 1);
+  Submit();
+  core_->OnLegFinished(p_, MakeError(ErrorReason::kTransferFailed, "broken"));
+  core_->OnLegFinished(d_, absl::CancelledError("cancelled"));
+  ASSERT_EQ(legs_.legs.size(), 3u);
+  EXPECT_EQ(Leg(legs_.Last(kD)).request.partner.worker, "");
+  core_->OnLegFrame(legs_.Last(kD), FakeFrame(0, 1, FinishReason::kStop));
+  EXPECT_TRUE(client_.status.ok());
+}
+
+TEST_F(RouterCoreFailureTest, NeverRetriesAfterAToken) {
+  Cluster(2, 2);
+  Submit();
+  Accept();
+  core_->OnLegFrame(p_, FakeFrame(0, 1));
+  core_->OnLegFinished(p_, absl::OkStatus());
+  core_->OnLegFinished(d_, absl::UnavailableError("died"));
+  EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);
+  EXPECT_EQ(legs_.legs.size(), 2u);
+}
+
+TEST_F(RouterCoreFailureTest, RetriesHaveABudget) {
+  options_.retry_floor = 2;
+  options_.retry_share = 0;
+  Cluster(0, 2);
+  std::vector<std::unique_ptr<FakeClient>> clients;
+  std::vector<LegId> legs;
+  for (int i = 0; i < 6; ++i) {
+    clients.push_back(std::make_unique<FakeClient>());
+    ASSERT_TRUE(core_->Submit(Request(9), clients.back().get()).ok());
+    legs.push_back(legs_.Last(kD));
+  }
+  for (LegId leg : legs) {
+    core_->OnLegFinished(leg, absl::UnavailableError("outage"));
+  }
+  EXPECT_EQ(probe_.retried.size(), 2u);
+  EXPECT_EQ(core_->running(), 2);
+  for (LegId leg : {legs_.Last(kD) - 1, legs_.Last(kD)}) {
+    core_->OnLegFinished(leg, absl::UnavailableError("outage"));
+  }
+}
+
+TEST_F(RouterCoreFailureTest, PrefillLostAfterItsTokenLetsDecodeGoOn) {
+  Cluster(1, 1);
+  Submit();
+  Accept();
+  core_->OnLegFrame(p_, FakeFrame(0, 1));
+  core_->OnWorkerLost({"p1", Incarnation(1)}, absl::UnavailableError("broke"));
+  EXPECT_FALSE(client_.ended);
+  core_->OnLegFrame(d_, FakeFrame(1, 1));
+  Pass(options_.await_grace);  // decode has shown that it has the KV
+  EXPECT_FALSE(client_.ended);
+  core_->OnLegFrame(d_, FakeFrame(2, 1, FinishReason::kStop));
+  EXPECT_TRUE(client_.status.ok());
+}
+
+TEST_F(RouterCoreFailureTest, PrefillLostAfterItsTokenAndASilentDecodeEnd) {
+  Cluster(1, 1);
+  Submit();
+  Accept();
+  core_->OnLegFrame(p_, FakeFrame(0, 1));
+  core_->OnLegFinished(p_, absl::UnavailableError("died"));
+  EXPECT_FALSE(client_.ended);
+  Pass(options_.await_grace);
+  EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);
+  EXPECT_EQ(Leg(d_).cancels, 1);
+}
+
+TEST_F(RouterCoreFailureTest, PrefillThatDiesBeforeTheTransferIsReplaced) {
+  Cluster(2, 1);
+  Submit();
+  Accept();
+  std::string first = Leg(p_).worker.name;
+  LegId first_d = d_;
+  core_->OnWorkerLost(Leg(p_).worker, absl::UnavailableError("stream broke"));
+  EXPECT_EQ(Leg(first_d).cancels, 1);
+  EXPECT_EQ(Leg(p_).cancels, 1);
+  EXPECT_NE(legs_.Last(kP), p_);
+  EXPECT_NE(Leg(legs_.Last(kP)).worker.name, first);
+  EXPECT_EQ(core_->workers().reservations(), 2);
+  core_->Cancel(Leg(first_d).request.request.id);
+  EXPECT_EQ(core_->workers().reservations(), 0);
+}
+
+TEST_F(RouterCoreFailureTest, ANewLifeOfAWorkerEndsTheLegsOfTheOld) {
+  Cluster(0, 1);
+  Submit();
+  LegId old = d_;
+  Add("d1", false, true, 2);
+  EXPECT_EQ(Leg(old).cancels, 1);
+  EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);  // nobody else was there then
+  client_ = FakeClient();
+  Submit();
+  EXPECT_EQ(Leg(d_).request.worker_incarnation, Incarnation(2));
+  // The old life's stream breaking late means nothing to the new one.
+  core_->OnWorkerLost({"d1", Incarnation(1)}, absl::UnavailableError("late"));
+  EXPECT_FALSE(client_.ended);
+  core_->OnLegFrame(d_, FakeFrame(0, 1, FinishReason::kStop));
+}
+
+TEST_F(RouterCoreFailureTest, SilentWorkersLoseTheirRequests) {
+  Cluster(0, 1);
+  Submit();
+  Pass(options_.workers.heartbeat_interval * options_.workers.suspect_after);
+  EXPECT_FALSE(client_.ended);
+  Pass(options_.workers.heartbeat_interval * options_.workers.lost_after);
+  EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);
+  EXPECT_FALSE(core_->CanServe());
+}
+
+}  // namespace
+}  // namespace penstock
