@@ -1,0 +1,318 @@
+// One prompt, longer than two attention splits, served in every way there is:
+// the same tokens and the same bits of every log-probability.
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/model/files/model_file.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "tests/contract/local_cluster.h"
+#include "tests/contract/model_cases.h"
+
+namespace penstock {
+namespace {
+
+constexpr int kPromptTokens = 600;  // an attention split has 256
+constexpr int kGenerated = 12;
+constexpr int kPromptBlocks = (kPromptTokens + kBlockTokens - 1) / kBlockTokens;
+
+const ModelFile& Model() {
+  static const ModelFile* model = [] {
+    auto opened =
+        OpenModelFile(PENSTOCK_MODELS "/SmolLM2-135M-Instruct.Q4_1.gguf");
+    CHECK(opened.ok()) << opened.status().ToString();
+    return opened->release();
+  }();
+  return *model;
+}
+
+// Real text: the scored passages one after the other.
+std::vector<TokenId> Text(int tokens, int skip = 0) {
+  static const std::vector<TokenId>* all = [] {
+    auto* ids = new std::vector<TokenId>;
+    while (ids->size() < 4000) {
+      for (const ScoreCase& c : ReadScoreCases(PENSTOCK_TEST_DATA "/cases")) {
+        ids->insert(ids->end(), c.ids.begin(), c.ids.end());
+      }
+    }
+    return ids;
+  }();
+  return {all->begin() + skip, all->begin() + skip + tokens};
+}
+
+GenerateRequest Request(std::vector<TokenId> prompt, int max_tokens) {
+  GenerateRequest request;
+  request.prompt = std::move(prompt);
+  request.sampling.temperature = 0;
+  request.sampling.logprobs = 5;
+  request.stop.max_tokens = max_tokens;
+  request.stop.ignore_eos = true;
+  return request;
+}
+
+GenerateRequest TheRequest() {
+  return Request(Text(kPromptTokens), kGenerated);
+}
+
+LocalClusterOptions ClusterOptions(Handoff handoff,
+                                   CpuPath path = CpuPath::kAuto,
+                                   int chunk = 512) {
+  LocalClusterOptions options;
+  options.model = &Model();
+  options.handoff = handoff;
+  options.engine.prefill_chunk = chunk;
+  options.backend = [path](Arena arena, std::function<void()> wake) {
+    CpuBackendOptions backend;
+    backend.model = &Model();
+    backend.arena = arena;
+    backend.threads = 2;
+    backend.path = path;
+    backend.spin = false;
+    backend.wake = std::move(wake);
+    return CpuBackend::Create(backend);
+  };
+  return options;
+}
+
+uint32_t Bits(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+void ExpectSameBits(const LocalResult& got, const LocalResult& want,
+                    const std::string& how) {
+  ASSERT_TRUE(got.status.ok()) << how << ": " << got.status;
+  EXPECT_EQ(got.tokens, want.tokens) << how;
+  ASSERT_EQ(got.logprobs.size(), want.logprobs.size()) << how;
+  for (size_t i = 0; i < want.logprobs.size(); ++i) {
+    EXPECT_EQ(Bits(got.logprobs[i].logprob), Bits(want.logprobs[i].logprob))
+        << how << ", token " << i;
+    ASSERT_EQ(got.logprobs[i].top.size(), 5u) << how;
+    for (size_t k = 0; k < 5; ++k) {
+      EXPECT_EQ(got.logprobs[i].top[k].first, want.logprobs[i].top[k].first);
+      EXPECT_EQ(Bits(got.logprobs[i].top[k].second),
+                Bits(want.logprobs[i].top[k].second))
+          << how << ", token " << i << ", rank " << k;
+    }
+  }
+}
+
+// Run locally, alone, cold, in one chunk a step: what all others are held to.
+const LocalResult& Baseline() {
+  static const LocalResult* baseline = [] {
+    LocalCluster cluster(ClusterOptions(Handoff::kNone));
+    return new LocalResult(cluster.Serve({TheRequest()})[0]);
+  }();
+  return *baseline;
+}
+
+uint64_t PageBytes() {
+  return KvLayout::For(Model().spec(), KvType::kF16).block_bytes();
+}
+
+struct Combination {
+  const char* name;
+  Handoff handoff;
+  int chunk;
+  CpuPath path;
+  int batch;  // requests served at once; the prompt is one of them
+};
+
+// The written list of combinations. Each is served cold, then warm.
+constexpr Combination kCombinations[] = {
+    {"local_chunk_64", Handoff::kNone, 64, CpuPath::kAuto, 1},
+    {"local_batch_16", Handoff::kNone, 512, CpuPath::kAuto, 16},
+    {"shared_chunk_512", Handoff::kShared, 512, CpuPath::kAuto, 1},
+    {"inproc_chunk_64", Handoff::kInproc, 64, CpuPath::kAuto, 1},
+    {"shm_chunk_512", Handoff::kShm, 512, CpuPath::kAuto, 1},
+    {"tcp_chunk_64_batch_16", Handoff::kTcp, 64, CpuPath::kAuto, 16},
+    {"tcp_chunk_512_avx2", Handoff::kTcp, 512, CpuPath::kAvx2, 1},
+};
+
+class BitEqualityTest : public testing::TestWithParam<Combination> {};
+
+INSTANTIATE_TEST_SUITE_P(Ways, BitEqualityTest,
+                         testing::ValuesIn(kCombinations),
+                         [](const auto& info) { return info.param.name; });
+
+void ExpectThatKvMoved(Handoff handoff, const TransferSummary& moved,
+                       uint64_t lacking) {
+  switch (handoff) {
+    case Handoff::kNone:
+      EXPECT_EQ(moved.bytes_moved, 0u);
+      break;
+    case Handoff::kShared:
+      EXPECT_EQ(moved.bytes_moved, 0u);
+      EXPECT_EQ(moved.blocks_shared, static_cast<uint64_t>(kPromptBlocks));
+      EXPECT_EQ(moved.decode_prompt_tokens, 0u);
+      break;
+    default:
+      EXPECT_EQ(moved.blocks_moved, lacking);
+      EXPECT_EQ(moved.bytes_moved, lacking * PageBytes());
+      EXPECT_EQ(moved.decode_prompt_tokens, 0u);
+  }
+}
+
+TEST_P(BitEqualityTest, ColdAndWarm) {
+  const Combination& way = GetParam();
+  if (FindKernels(way.path) == nullptr) {
+    std::printf("this machine has no %s; the way is not run\n",
+                std::string(CpuPathName(way.path)).c_str());
+    return;
+  }
+  LocalCluster cluster(ClusterOptions(way.handoff, way.path, way.chunk));
+  std::vector<GenerateRequest> requests;
+  for (int i = 1; i < way.batch; ++i) {
+    requests.push_back(Request(Text(20 + 9 * i, 11 * i), kGenerated));
+  }
+  requests.push_back(TheRequest());
+  LocalResult cold = cluster.Serve(requests).back();
+  ExpectSameBits(cold, Baseline(), absl::StrCat(way.name, " cold"));
+  EXPECT_EQ(cold.usage.cached_tokens, 0);
+  ExpectThatKvMoved(way.handoff, cold.transfer, kPromptBlocks);
+
+  LocalResult warm = cluster.Serve(requests).back();
+  ExpectSameBits(warm, Baseline(), absl::StrCat(way.name, " warm"));
+  EXPECT_EQ(warm.usage.cached_tokens,
+            (kPromptTokens - 1) / kBlockTokens * kBlockTokens);
+  // Only the partly filled last block is missing.
+  ExpectThatKvMoved(way.handoff, warm.transfer,
+                    kPromptTokens % kBlockTokens ? 1 : 0);
+}
+
+TEST(BitEqualityOnlyTest, PreemptedAndRecomputed) {
+  struct CountPreemptions : EngineProbe {
+    void Preempted() override { ++preempted; }
+    int preempted = 0;
+  } probe;
+  // Room for the prompt and little else: its neighbours grow until somebody
+  // has to give way.
+  LocalClusterOptions options = ClusterOptions(Handoff::kNone);
+  options.blocks = kPromptBlocks + 5;
+  options.engine_probe = &probe;
+  LocalCluster cluster(options);
+  std::vector<GenerateRequest> requests = {
+      Request(Text(30, 50), 60), Request(Text(30, 150), 60), TheRequest()};
+  std::vector<LocalResult> results = cluster.Serve(requests);
+  EXPECT_GT(probe.preempted, 0);
+  ExpectSameBits(results[2], Baseline(), "preempted");
+}
+
+// What decode made token by token, prefill computes at once.
+TEST(BitEqualityOnlyTest, GeneratedAndThenPrefilledAgain) {
+  LocalCluster cluster(ClusterOptions(Handoff::kNone));
+  const LocalResult& made = Baseline();
+  for (int known : {1, 5, kGenerated - 1}) {
+    GenerateRequest request = TheRequest();
+    request.prompt.insert(request.prompt.end(), made.tokens.begin(),
+                          made.tokens.begin() + known);
+    request.stop.max_tokens = kGenerated - known;
+    request.cache_salt = absl::StrCat(known);  // cold each time
+    LocalResult rest = cluster.Serve({request})[0];
+    LocalResult want;
+    want.tokens.assign(made.tokens.begin() + known, made.tokens.end());
+    want.logprobs.assign(made.logprobs.begin() + known, made.logprobs.end());
+    ExpectSameBits(rest, want, absl::StrCat("after ", known));
+  }
+}
+
+// The scalar twin is slow: a shorter prompt, still past one split.
+TEST(BitEqualityOnlyTest, TheScalarTwinAgrees) {
+  GenerateRequest request = Request(Text(270), 3);
+  LocalCluster fast(ClusterOptions(Handoff::kNone));
+  LocalCluster scalar(ClusterOptions(Handoff::kShm, CpuPath::kScalar));
+  ExpectSameBits(scalar.Serve({request})[0], fast.Serve({request})[0],
+                 "scalar");
+}
+
+// Byte 1 of an F16 holds the sign and the high exponent bits.
+uint64_t ExponentByteOfV(int token, int dim) {
+  const ModelSpec& spec = Model().spec();
+  uint64_t k_bytes = uint64_t{2} * spec.head_dim * kBlockTokens;
+  return k_bytes + 2 * (uint64_t{1} * token * spec.head_dim + dim) + 1;
+}
+
+// Flips bits of the first page of a transfer; with `consistent` the sender
+// announces the checksum of the changed bytes.
+class FlipFirstPage : public PageFaults {
+ public:
+  FlipFirstPage(uint64_t at, uint8_t bits, bool consistent)
+      : at_(at), bits_(bits), consistent_(consistent) {}
+
+  uint64_t OnSend(
+      const PageHeader& header,
+      const std::vector<absl::Span<const uint8_t>>& payload) override {
+    if (!consistent_ || sent_++ > 0) return header.payload_checksum;
+    std::vector<uint8_t> changed;
+    for (auto part : payload) {
+      changed.insert(changed.end(), part.begin(), part.end());
+    }
+    changed[at_] ^= bits_;
+    return BlockHasher(HashSecret("local cluster")).Checksum(changed);
+  }
+
+  void OnLanded(const PageHeader& header,
+                const std::vector<absl::Span<uint8_t>>& payload) override {
+    if (landed_++ == 0) payload[0][at_] ^= bits_;
+  }
+
+ private:
+  uint64_t at_;
+  uint8_t bits_;
+  bool consistent_;
+  int sent_ = 0;  // touched by one progress thread each
+  int landed_ = 0;
+};
+
+class FlippedPageTest : public testing::TestWithParam<Handoff> {};
+
+INSTANTIATE_TEST_SUITE_P(Transports, FlippedPageTest,
+                         testing::Values(Handoff::kShm, Handoff::kTcp));
+
+struct CountRefusals : HandoffProbe {
+  void PageRefused(absl::string_view reason) override {
+    ++refused;
+    last = std::string(reason);
+  }
+  int refused = 0;
+  std::string last;
+};
+
+TEST_P(FlippedPageTest, AFlippedByteIsRefusedAndSentAgain) {
+  CountRefusals probe;
+  FlipFirstPage faults(1000, 0x01, /*consistent=*/false);
+  LocalClusterOptions options = ClusterOptions(GetParam());
+  options.faults = &faults;
+  options.handoff_probe = &probe;
+  LocalCluster cluster(options);
+  ExpectSameBits(cluster.Serve({TheRequest()})[0], Baseline(), "flipped");
+  EXPECT_GE(probe.refused, 1);
+}
+
+// Proof that decode reads what arrived: a wrong page that passes every check
+// changes what it computes.
+TEST_P(FlippedPageTest, AFlippedExponentWithItsChecksumChangesTheLogits) {
+  FlipFirstPage faults(ExponentByteOfV(3, 5), 0x40, /*consistent=*/true);
+  CountRefusals probe;
+  LocalClusterOptions options = ClusterOptions(GetParam());
+  options.faults = &faults;
+  options.handoff_probe = &probe;
+  LocalCluster cluster(options);
+  LocalResult result = cluster.Serve({TheRequest()})[0];
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(probe.refused, 0) << probe.last;
+  // Token 0 is prefill's own; decode's first comes from the changed page.
+  EXPECT_EQ(Bits(result.logprobs[0].logprob),
+            Bits(Baseline().logprobs[0].logprob));
+  EXPECT_NE(Bits(result.logprobs[1].logprob),
+            Bits(Baseline().logprobs[1].logprob));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,248 @@
+#include "tests/contract/local_cluster.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/env/real/entropy.h"
+#include "common/transfer/inproc/inproc_transport.h"
+#include "common/transfer/shm/shm_transport.h"
+#include "common/transfer/tcp/tcp_transport.h"
+
+namespace penstock {
+
+// Rung by backends and transports from their threads.
+struct LocalCluster::Doorbell {
+  void Ring() {
+    std::lock_guard<std::mutex> lock(mutex);
+    rung = true;
+    changed.notify_one();
+  }
+  void WaitUntil(Instant now, Instant deadline) {
+    std::unique_lock<std::mutex> lock(mutex);
+    auto limit = std::chrono::nanoseconds(
+        std::min<int64_t>((deadline.nanos() - now.nanos()), 1'000'000'000));
+    changed.wait_for(lock, limit, [this] { return rung; });
+    rung = false;
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool rung = false;  // guarded by mutex
+};
+
+class LocalCluster::Peers : public PeerNetwork {
+ public:
+  Peers(LocalCluster* cluster, WorkerKey self)
+      : cluster_(cluster), self_(std::move(self)) {}
+
+  void Send(const WorkerKey& peer, HandoffMessage message) override {
+    cluster_->mail_.push_back(
+        [cluster = cluster_, from = self_, peer, message = std::move(message)] {
+          for (auto& host : cluster->hosts_) {
+            if (host->key == peer) {
+              host->core->peer_listener()->OnPeerMessage(from, message);
+            }
+          }
+        });
+  }
+
+  void Dial(const PeerAddress& address) override {
+    cluster_->mail_.push_back([cluster = cluster_, self = self_, address] {
+      Host* dialling = nullptr;
+      const Host* dialled = nullptr;
+      for (auto& host : cluster->hosts_) {
+        if (host->key == self) dialling = host.get();
+        if (host->key.name == address.worker) dialled = host.get();
+      }
+      CHECK(dialling != nullptr && dialled != nullptr);
+      dialling->core->peer_listener()->OnPeerReady(dialled->key);
+    });
+  }
+
+ private:
+  LocalCluster* cluster_;
+  WorkerKey self_;
+};
+
+// Collects one leg.
+class LocalCluster::Sink : public LegSink {
+ public:
+  explicit Sink(LocalResult* result) : result_(result) {}
+  void OnAccepted() override {}
+  void OnFrame(TokenFrame frame) override {
+    CHECK(frame.first_index == static_cast<int>(result_->tokens.size()))
+        << "a token is missing or doubled";
+    for (FrameToken& token : frame.tokens) {
+      result_->tokens.push_back(token.id);
+      result_->logprobs.push_back(std::move(token.logprobs));
+    }
+    if (frame.finish != FinishReason::kNone) {
+      result_->usage = frame.usage;
+      result_->transfer = frame.transfer;
+    }
+  }
+  void OnFinished(const absl::Status& status) override {
+    if (!status.ok()) result_->status = status;
+    finished_ = true;
+  }
+  bool finished() const { return finished_; }
+
+ private:
+  LocalResult* result_;
+  bool finished_ = false;
+};
+
+LocalCluster::LocalCluster(LocalClusterOptions options)
+    : options_(std::move(options)), doorbell_(std::make_unique<Doorbell>()) {
+  auto tokenizer = CreateTokenizer(options_.model->vocabulary());
+  CHECK(tokenizer.ok()) << tokenizer.status().ToString();
+  tokenizer_ = *std::move(tokenizer);
+  switch (options_.handoff) {
+    case Handoff::kNone:
+      hosts_.push_back(MakeHost("decode", {false, true}));
+      break;
+    case Handoff::kShared:
+      hosts_.push_back(MakeHost("both", {true, true}));
+      break;
+    default:
+      hosts_.push_back(MakeHost("prefill", {true, false}));
+      hosts_.push_back(MakeHost("decode", {false, true}));
+  }
+}
+
+LocalCluster::~LocalCluster() = default;
+
+std::unique_ptr<KvTransport> LocalCluster::MakeTransport(const Host& host) {
+  TransportOptions worker;
+  worker.self = host.key;
+  worker.arena = host.memory->arena();
+  worker.layout = host.backend->kv_layout();
+  worker.hasher = hasher_;
+  worker.wake = [this] { doorbell_->Ring(); };
+  worker.clock = &clock_;
+  worker.entropy = DrawEntropy;
+  worker.faults = options_.faults;
+  auto own = [](auto made) -> std::unique_ptr<KvTransport> {
+    CHECK(made.ok()) << made.status().ToString();
+    return *std::move(made);
+  };
+  switch (options_.handoff) {
+    case Handoff::kInproc:
+      return own(InprocTransport::Create({worker, nullptr}));
+    case Handoff::kShm: {
+      ShmTransport::Options shm;
+      shm.worker = worker;
+      return own(ShmTransport::Create(shm));
+    }
+    case Handoff::kTcp: {
+      TcpTransport::Options tcp;
+      tcp.worker = worker;
+      return own(TcpTransport::Create(tcp));
+    }
+    default:
+      return nullptr;
+  }
+}
+
+std::unique_ptr<LocalCluster::Host> LocalCluster::MakeHost(
+    const std::string& name, WorkerRoles roles) {
+  auto host = std::make_unique<Host>();
+  host->key = {name, DrawIncarnation()};
+  KvLayout layout = KvLayout::For(options_.model->spec(), KvType::kF16);
+  auto memory = ArenaMemory::Create(layout.block_bytes() * options_.blocks);
+  CHECK(memory.ok()) << memory.status().ToString();
+  host->memory = *std::move(memory);
+  auto backend =
+      options_.backend(host->memory->arena(), [this] { doorbell_->Ring(); });
+  CHECK(backend.ok()) << backend.status().ToString();
+  host->backend = *std::move(backend);
+  host->transport = MakeTransport(*host);
+  host->peers = std::make_unique<Peers>(this, host->key);
+  WorkerCoreOptions core;
+  core.self = host->key;
+  core.roles = roles;
+  core.content = options_.model->spec().content;
+  core.total_blocks = options_.blocks;
+  core.context_length = options_.model->spec().context_length;
+  core.vocab_size = options_.model->spec().vocab_size;
+  core.engine = options_.engine;
+  WorkerCorePorts ports;
+  ports.backend = host->backend.get();
+  ports.peers = host->peers.get();
+  if (host->transport != nullptr) ports.transports = {host->transport.get()};
+  ports.hasher = &hasher_;
+  ports.tokenizer = tokenizer_.get();
+  ports.clock = &clock_;
+  ports.timers = &timers_;
+  if (roles.decode) {
+    ports.engine_probe = options_.engine_probe;
+    ports.handoff_probe = options_.handoff_probe;
+  }
+  auto created = WorkerCore::Create(core, ports);
+  CHECK(created.ok()) << created.status().ToString();
+  host->core = *std::move(created);
+  return host;
+}
+
+bool LocalCluster::DeliverMail() {
+  std::deque<std::function<void()>> mail = std::exchange(mail_, {});
+  for (auto& deliver : mail) deliver();
+  return !mail.empty();
+}
+
+void LocalCluster::Pump(const std::function<bool()>& done) {
+  Instant deadline = clock_.Now() + absl::Minutes(2);
+  while (!done()) {
+    CHECK(clock_.Now() < deadline) << "the cluster made no progress";
+    bool progress = DeliverMail();
+    progress |= timers_.RunDue(clock_.Now()) > 0;
+    for (auto& host : hosts_) progress |= host->core->Tick();
+    if (!progress) {
+      doorbell_->WaitUntil(clock_.Now(),
+                           std::min(timers_.NextDeadline(), deadline));
+    }
+  }
+}
+
+std::vector<LocalResult> LocalCluster::Serve(
+    const std::vector<GenerateRequest>& requests) {
+  std::vector<LocalResult> results(requests.size());
+  std::vector<std::unique_ptr<Sink>> sinks;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    LegRequest leg;
+    leg.request = requests[i];
+    leg.request.id = RequestId(next_request_++);
+    leg.attempt = AttemptId(1);
+    Host& decode = *hosts_.back();
+    if (options_.handoff != Handoff::kNone) {
+      Host& prefill = *hosts_.front();
+      leg.partner = {decode.key.name, decode.key.name};
+      leg.worker_incarnation = prefill.key.incarnation;
+      sinks.push_back(std::make_unique<Sink>(&results[i]));
+      prefill.core->StartLeg(LegKind::kPrefill, leg, sinks.back().get());
+      leg.partner = {prefill.key.name, prefill.key.name};
+    }
+    leg.worker_incarnation = decode.key.incarnation;
+    sinks.push_back(std::make_unique<Sink>(&results[i]));
+    decode.core->StartLeg(LegKind::kDecode, leg, sinks.back().get());
+  }
+  Pump([&] {
+    for (auto& sink : sinks) {
+      if (!sink->finished()) return false;
+    }
+    for (auto& host : hosts_) {
+      if (!host->core->idle()) return false;
+    }
+    return true;
+  });
+  for (auto& host : hosts_) {
+    BlockCounts counts = host->core->pool().counts();
+    CHECK(counts.active + counts.in_transfer + counts.quarantined == 0);
+    host->core->pool().CheckConservation();
+  }
+  return results;
+}
+
+}  // namespace penstock

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/env/real/monotonic_clock.h"
+#include "common/env/timers.h"
+#include "common/model/files/model_file.h"
+#include "common/model/text/tokenizer.h"
+#include "common/peer/leg.h"
+#include "common/peer/peer.h"
+#include "common/transfer/arena/arena_memory.h"
+#include "common/transfer/page_faults.h"
+#include "common/worker/core/worker_core.h"
+
+namespace penstock {
+
+// How the workers of a LocalCluster exchange KV.
+enum class Handoff {
+  kNone,    // one decode worker that prefills by itself
+  kShared,  // one worker with both roles: by reference
+  kInproc,  // two workers, each over its own arena
+  kShm,
+  kTcp,
+};
+
+struct LocalClusterOptions {
+  const ModelFile* model = nullptr;
+  Handoff handoff = Handoff::kNone;
+  int blocks = 256;  // of each worker
+  EngineOptions engine;
+  // Makes each worker's backend over its arena; `wake` may come from any
+  // thread.
+  std::function<absl::StatusOr<std::unique_ptr<Backend>>(
+      Arena arena, std::function<void()> wake)>
+      backend;
+  PageFaults* faults = nullptr;         // of the receiving and the sending side
+  EngineProbe* engine_probe = nullptr;  // of the decode worker
+  HandoffProbe* handoff_probe = nullptr;  // of the decode worker
+};
+
+// What a request gave, both legs together.
+struct LocalResult {
+  std::vector<TokenId> tokens;
+  std::vector<TokenLogprobs> logprobs;
+  Usage usage;
+  TransferSummary transfer;
+  absl::Status status;
+};
+
+// Production worker cores with real backends and real transports, their engine
+// loops run by the calling thread. One process; messages between workers are
+// handed over directly.
+class LocalCluster {
+ public:
+  explicit LocalCluster(LocalClusterOptions options);
+  ~LocalCluster();
+
+  // Serves all requests at once and returns their results in order. Dies when
+  // that takes longer than two minutes.
+  std::vector<LocalResult> Serve(const std::vector<GenerateRequest>& requests);
+
+  WorkerCore& prefill() { return *hosts_.front()->core; }
+  WorkerCore& decode() { return *hosts_.back()->core; }
+  const KvLayout& layout() const { return hosts_.back()->backend->kv_layout(); }
+
+ private:
+  class Peers;
+  class Sink;
+  struct Doorbell;
+  struct Host {
+    WorkerKey key;
+    std::unique_ptr<ArenaMemory> memory;
+    std::unique_ptr<Backend> backend;
+    std::unique_ptr<KvTransport> transport;
+    std::unique_ptr<Peers> peers;
+    std::unique_ptr<WorkerCore> core;
+  };
+
+  std::unique_ptr<Host> MakeHost(const std::string& name, WorkerRoles roles);
+  std::unique_ptr<KvTransport> MakeTransport(const Host& host);
+  bool DeliverMail();
+  void Pump(const std::function<bool()>& done);
+
+  LocalClusterOptions options_;
+  MonotonicClock clock_;
+  Timers timers_;
+  HashSecret secret_{"local cluster"};
+  BlockHasher hasher_{secret_};
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<Doorbell> doorbell_;
+  std::deque<std::function<void()>> mail_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  uint64_t next_request_ = 1;
+};
+
+}  // namespace penstock
