@@ -263,8 +263,12 @@ absl::StatusOr<Abort> FromProto(TransferId transfer,
                                 const v1::HandoffAbort& proto) {
   Abort abort;
   abort.transfer = transfer;
-  ASSIGN_OR_RETURN(abort.code,
-                   ErrorCode("abort.status.code", proto.status().code()));
+  // OK is an end too: the first token ended the request.
+  abort.code = absl::StatusCode::kOk;
+  if (proto.status().code() != 0) {
+    ASSIGN_OR_RETURN(abort.code,
+                     ErrorCode("abort.status.code", proto.status().code()));
+  }
   abort.reason = proto.status().message();
   return abort;
 }

@@ -1,0 +1,202 @@
+#include "common/worker/host/worker_host.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "common/env/real/entropy.h"
+#include "common/transfer/inproc/inproc_transport.h"
+#include "common/transfer/shm/shm_transport.h"
+#include "common/transfer/tcp/tcp_transport.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/oracle/oracle_backend.h"
+
+namespace penstock {
+namespace {
+
+struct BackendName {
+  absl::string_view name;
+  BackendChoice choice;
+  CpuPath path;  // meaningless for the oracle
+};
+constexpr BackendName kBackends[] = {
+    {"auto", BackendChoice::kAuto, CpuPath::kAuto},
+    {"avx512", BackendChoice::kAvx512, CpuPath::kAvx512},
+    {"avx2", BackendChoice::kAvx2, CpuPath::kAvx2},
+    {"scalar", BackendChoice::kScalar, CpuPath::kScalar},
+    {"oracle", BackendChoice::kOracle, CpuPath::kAuto},
+};
+
+CpuPath PathOf(BackendChoice choice) {
+  for (const BackendName& backend : kBackends) {
+    if (backend.choice == choice) return backend.path;
+  }
+  return CpuPath::kAuto;
+}
+
+// "models/tiny.gguf" -> "tiny".
+std::string Stem(const std::string& path) {
+  std::string name = path.substr(path.rfind('/') + 1);
+  size_t dot = name.rfind('.');
+  return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
+}
+
+}  // namespace
+
+absl::StatusOr<BackendChoice> ParseBackend(absl::string_view name) {
+  std::vector<absl::string_view> known;
+  for (const BackendName& backend : kBackends) {
+    if (backend.name == name) return backend.choice;
+    known.push_back(backend.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "backend is \"", name, "\"; use one of ", absl::StrJoin(known, ", ")));
+}
+
+WorkerHost::WorkerHost(WorkerHostOptions options)
+    : options_(std::move(options)),
+      secret_(options_.cluster_key),
+      hasher_(secret_) {
+  if (options_.model_name.empty()) {
+    options_.model_name = Stem(options_.model_path);
+  }
+  if (options_.transports.empty()) {
+    options_.transports = {TransportKind::kShm, TransportKind::kTcp};
+  }
+}
+
+WorkerHost::~WorkerHost() = default;
+
+absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(
+    WorkerHostOptions options, const Ports& ports) {
+  std::unique_ptr<WorkerHost> host(new WorkerHost(std::move(options)));
+  RETURN_IF_ERROR(host->Load(ports));
+  return host;
+}
+
+absl::Status WorkerHost::Load(const Ports& ports) {
+  ASSIGN_OR_RETURN(model_, OpenModelFile(options_.model_path));
+  ASSIGN_OR_RETURN(tokenizer_, CreateTokenizer(model_->vocabulary()));
+  bool oracle = options_.backend == BackendChoice::kOracle;
+  RETURN_IF_ERROR(MakeArena(oracle ? KvType::kF32 : KvType::kF16));
+  auto wake = [inbox = ports.loop->inbox()] { inbox->Wake(); };
+  RETURN_IF_ERROR(MakeBackend(wake));
+  RETURN_IF_ERROR(MakeTransports(&ports.loop->clock(), wake));
+  return MakeCore(ports);
+}
+
+absl::Status WorkerHost::MakeArena(KvType type) {
+  uint64_t block = KvLayout::For(model_->spec(), type).block_bytes();
+  // Block indices are 32 bits.
+  uint64_t blocks =
+      std::min<uint64_t>(options_.kv_memory_bytes / block, uint64_t{1} << 30);
+  if (blocks == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "kv-memory is ", options_.kv_memory_bytes,
+        " bytes; one KV block of this model takes ", block,
+        ", and a useful worker has hundreds: give --kv-memory 512MiB or so"));
+  }
+  total_blocks_ = static_cast<int>(blocks);
+  ASSIGN_OR_RETURN(memory_, ArenaMemory::Create(blocks * block));
+  return absl::OkStatus();
+}
+
+absl::Status WorkerHost::MakeBackend(std::function<void()> wake) {
+  if (options_.backend == BackendChoice::kOracle) {
+    OracleBackend::Options oracle;
+    oracle.model = model_.get();
+    oracle.arena = memory_->arena();
+    oracle.wake = std::move(wake);
+    oracle.max_rows = options_.engine.max_rows;
+    oracle.max_sequences = options_.engine.max_sequences;
+    oracle.compute_threads.threads = options_.threads;
+    oracle.compute_threads.spin = options_.spin;
+    ASSIGN_OR_RETURN(backend_, OracleBackend::Create(std::move(oracle)));
+    return absl::OkStatus();
+  }
+  CpuBackendOptions cpu;
+  cpu.model = model_.get();
+  cpu.arena = memory_->arena();
+  cpu.threads = options_.threads;
+  cpu.path = PathOf(options_.backend);
+  cpu.spin = options_.spin;
+  cpu.max_rows = options_.engine.max_rows;
+  cpu.max_sequences = options_.engine.max_sequences;
+  cpu.wake = std::move(wake);
+  ASSIGN_OR_RETURN(backend_, CpuBackend::Create(std::move(cpu)));
+  return absl::OkStatus();
+}
+
+absl::Status WorkerHost::MakeTransports(const Clock* clock,
+                                        std::function<void()> wake) {
+  TransportOptions worker;
+  worker.self = options_.self;
+  worker.arena = memory_->arena();
+  worker.layout = backend_->kv_layout();
+  worker.hasher = hasher_;
+  worker.wake = std::move(wake);
+  worker.clock = clock;
+  worker.entropy = DrawEntropy;
+  for (TransportKind kind : options_.transports) {
+    switch (kind) {
+      case TransportKind::kInproc: {
+        ASSIGN_OR_RETURN(auto made, InprocTransport::Create({worker, nullptr}));
+        transports_.push_back(std::move(made));
+        break;
+      }
+      case TransportKind::kShm: {
+        ShmTransport::Options shm;
+        shm.worker = worker;
+        ASSIGN_OR_RETURN(auto made, ShmTransport::Create(shm));
+        transports_.push_back(std::move(made));
+        break;
+      }
+      case TransportKind::kTcp: {
+        TcpTransport::Options tcp;
+        tcp.worker = worker;
+        tcp.listen = options_.data_listen;
+        tcp.advertised_host = options_.data_advertised_host;
+        ASSIGN_OR_RETURN(auto made, TcpTransport::Create(tcp));
+        transports_.push_back(std::move(made));
+        break;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WorkerHost::MakeCore(const Ports& ports) {
+  WorkerCoreOptions core;
+  core.self = options_.self;
+  core.roles = options_.roles;
+  core.model = options_.model_name;
+  core.content = model_->spec().content;
+  core.total_blocks = total_blocks_;
+  core.context_length = model_->spec().context_length;
+  core.vocab_size = model_->spec().vocab_size;
+  core.engine = options_.engine;
+  core.handoff = options_.handoff;
+  WorkerCorePorts core_ports;
+  core_ports.backend = backend_.get();
+  core_ports.peers = ports.peers;
+  for (auto& transport : transports_) {
+    core_ports.transports.push_back(transport.get());
+  }
+  core_ports.hasher = &hasher_;
+  core_ports.tokenizer = tokenizer_.get();
+  core_ports.clock = &ports.loop->clock();
+  core_ports.timers = &ports.loop->timers();
+  core_ports.engine_probe = ports.engine_probe;
+  core_ports.handoff_probe = ports.handoff_probe;
+  ASSIGN_OR_RETURN(core_, WorkerCore::Create(core, core_ports));
+  return absl::OkStatus();
+}
+
+void WorkerHost::Tick() {
+  while (core_->Tick()) {
+  }
+}
+
+}  // namespace penstock
