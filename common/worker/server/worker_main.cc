@@ -39,6 +39,11 @@ int RunWorker(absl::string_view role, WorkerRoles roles, int argc,
   SetLogSink(&log);
   auto server = WorkerServer::Start(line->options, roles);
   if (!server.ok()) return Complain(program, server.status(), 1);
+  // The one line of stdout: where to call, for whoever started this.
+  std::printf("{\"grpc\":\"%s\",\"metrics\":\"%s\"}\n",
+              (*server)->address().c_str(),
+              (*server)->metrics_address().c_str());
+  std::fflush(stdout);
   Log(LogLevel::kInfo, "ready",
       {{"worker", (*server)->self().name},
        {"grpc", (*server)->address()},
