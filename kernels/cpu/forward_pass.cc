@@ -6,7 +6,6 @@
 
 #include "common/base/status_macros.h"
 #include "common/model/files/tensor_view.h"
-#include "kernels/cpu/weight_packer.h"
 
 namespace penstock {
 namespace {
@@ -103,7 +102,9 @@ Activations ForwardPass::LayOutActivations(
   x.depth = depth;
   bool floats = false;
   for (const PanelMatrix* matrix : uses) {
-    if (TakesQuants(matrix->format)) {
+    if (matrix->format == PanelFormat::kNibbles ||
+        matrix->format == PanelFormat::kNibblesMin ||
+        matrix->format == PanelFormat::kBytes) {
       x.terms = std::max(x.terms, matrix->terms);
     } else {
       floats = true;

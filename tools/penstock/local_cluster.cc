@@ -85,12 +85,13 @@ absl::Status LocalCluster::StartAll() {
     for (int i = 0; i < count; ++i) {
       const std::string name = absl::StrCat(role, "-", i);
       std::vector<std::string> arguments = {
-          "--name",      name,
-          "--router",    router,
-          "--grpc",      "127.0.0.1:0",
-          "--metrics",   "127.0.0.1:0",
-          "--threads",   absl::StrCat(options_.threads),
-          "--transport", options_.transport};
+          "--name",         name,
+          "--router",       router,
+          "--grpc",         "127.0.0.1:0",
+          "--metrics",      "127.0.0.1:0",
+          "--threads",      absl::StrCat(options_.threads),
+          "--transport",    options_.transport,
+          "--host-workers", absl::StrCat(options_.prefill + options_.decode)};
       if (!options_.kv_memory.empty()) {
         arguments.insert(arguments.end(), {"--kv-memory", options_.kv_memory});
       }
