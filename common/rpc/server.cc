@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/log.h"
 #include "common/rpc/services.h"
+#include "google/protobuf/stubs/logging.h"
 #include "grpc/support/log.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
@@ -55,10 +56,17 @@ void LogFromGrpc(gpr_log_func_args* args) {
       {{"from", "grpc"}, {"file", args->file}});
 }
 
+// What a hostile message makes protobuf say is in our refusal already.
+void LogFromProtobuf(google::protobuf::LogLevel, const char*, int,
+                     const std::string& message) {
+  Log(LogLevel::kDebug, message, {{"from", "protobuf"}});
+}
+
 // gRPC's plugins are switched on for the whole process, before any server.
 void EnablePlugins() {
   static const bool done = [] {
     gpr_set_log_function(&LogFromGrpc);
+    google::protobuf::SetLogHandler(&LogFromProtobuf);
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     return true;

@@ -16,6 +16,7 @@
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "gtest/gtest.h"
+#include "protos/errors.pb.h"
 #include "protos/inference.grpc.pb.h"
 
 namespace penstock {
@@ -216,6 +217,35 @@ TEST_F(StreamTest, TwoServersDoNotShareAPort) {
   EXPECT_TRUE(absl::IsUnavailable(second.status()));
   EXPECT_THAT(std::string(second.status().message()),
               HasSubstr(server_->address()));
+}
+
+TEST(GrpcStatusTest, EveryReasonTravelsUnderItsOwnName) {
+  for (int i = 0; i < v1::ErrorReason_ARRAYSIZE; ++i) {
+    const auto reason = static_cast<ErrorReason>(i);
+    EXPECT_EQ(v1::ErrorReason_Name(i),
+              absl::StrCat("ERROR_REASON_", ReasonName(reason)));
+    const absl::Status sent =
+        MakeError(reason, "why", "field", absl::Milliseconds(7));
+    const absl::Status got = FromGrpc(ToGrpc(sent));
+    EXPECT_EQ(got.code(), sent.code());
+    EXPECT_EQ(got.message(), "why");
+    EXPECT_EQ(ErrorInfoOf(got).reason, reason);
+    EXPECT_EQ(ErrorInfoOf(got).field, "field");
+    EXPECT_EQ(ErrorInfoOf(got).retry_after, absl::Milliseconds(7));
+  }
+}
+
+TEST(GrpcStatusTest, DetailsThatAreNotOursAreDropped) {
+  const grpc::Status nonsense(grpc::StatusCode::ABORTED, "m", "\xff\xff");
+  EXPECT_EQ(FromGrpc(nonsense), absl::AbortedError("m"));
+  // A detail that contradicts the code.
+  const grpc::Status queue_full =
+      ToGrpc(MakeError(ErrorReason::kQueueFull, ""));
+  const grpc::Status lie(grpc::StatusCode::NOT_FOUND, "m",
+                         queue_full.error_details());
+  EXPECT_EQ(ErrorInfoOf(FromGrpc(lie)).reason, ErrorReason::kModelNotFound);
+  EXPECT_TRUE(FromGrpc(grpc::Status::OK).ok());
+  EXPECT_TRUE(ToGrpc(absl::OkStatus()).ok());
 }
 
 // A client as others write it: typed stubs, synchronous calls.
