@@ -24,6 +24,17 @@ void QuantizeTerm(typename V::F32& low, typename V::F32& high, float scale,
   high = V::Fma(step, V::ToFloat(q_high), high);
 }
 
+// Stores a block that holds NaN or infinity. Integers cannot say so; a scale
+// can, and spoils all that it multiplies, down to the logits.
+template <class V>
+void StoreUnknown(const Activations& out, size_t block) {
+  V::StoreInt8(out.quants + block * kScaleDepth, V::SetInt(0));
+  V::StoreInt8(out.quants + block * kScaleDepth + 16, V::SetInt(0));
+  out.scales[block] = __builtin_nanf("");
+  out.sums[block] = 0;
+  out.scaled_sums[block] = __builtin_nanf("");
+}
+
 // Stores one block of 32 elements in every form that `out` asks for.
 template <class V>
 void StoreBlock(typename V::F32 low, typename V::F32 high,
@@ -34,14 +45,20 @@ void StoreBlock(typename V::F32 low, typename V::F32 high,
     V::Store(values + 16, high);
   }
   if (out.terms == 0) return;
+  const size_t blocks = out.depth / kScaleDepth;
+  const size_t index = size_t(row) * out.terms * blocks + block;
+  if (!V::Finite(low) || !V::Finite(high)) {
+    for (int term = 0; term < out.terms; ++term) {
+      StoreUnknown<V>(out, index + term * blocks);
+    }
+    return;
+  }
   // Below this the inverse could overflow; the block counts as zero.
   constexpr float kTiny = 1e-30f;
   const float largest = V::Largest(V::Max(V::Abs(low), V::Abs(high)));
   const bool zero = !(largest > kTiny);
   const float scale = zero ? 0.0f : largest / 127.0f;
   const float inverse = zero ? 0.0f : 127.0f / largest;
-  const size_t blocks = out.depth / kScaleDepth;
-  size_t index = size_t(row) * out.terms * blocks + block;
   QuantizeTerm<V>(low, high, scale, inverse, out, index);
   if (out.terms == 2) {
     // What is left is at most half a step.

@@ -73,9 +73,8 @@ class PackJob {
  public:
   // `matrix` gets its data when the job has run; it must stay where it is.
   void Add(std::vector<ColumnSource> columns, int terms, PanelMatrix* matrix) {
-    packers_.emplace_back(std::move(columns));
+    packers_.emplace_back(std::move(columns), terms);
     *matrix = packers_.back().shape();
-    matrix->terms = terms;
     targets_.push_back(matrix);
   }
 

@@ -11,17 +11,24 @@
 
 namespace penstock {
 
-// Into how many int8 terms the input of each matrix is quantised. Two cost
-// twice the arithmetic (not the weight traffic) and leave an error some 250
-// times smaller. Part of the numerics.
+// Into how many int8 terms the input of each matrix is quantised, 1 or 2. Two
+// cost twice the arithmetic (not the weight traffic) and leave an error some
+// 250 times smaller. Part of the numerics.
+//
+// Mean top-5 error of a log-probability on the golden generations, and cost on
+// prompts: all one 0.175; the default 0.114, for 16% more arithmetic; down as
+// well 0.092, for 40%; all two 0.003, what F16 pages alone cost, for 100%.
 struct ActivationTerms {
-  int query = 1;
-  int key = 1;
+  int query = 2;
+  int key = 2;
   int value = 2;
   int output = 1;
   int gate_up = 1;
   int down = 1;
-  int head = 1;
+  int head = 2;
+
+  // As exact as F16 pages allow.
+  static ActivationTerms AllTwo() { return {2, 2, 2, 2, 2, 2, 2}; }
 };
 
 // Weights of one transformer block, packed.

@@ -6,6 +6,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/model/files/tensor_view.h"
+#include "kernels/cpu/weight_packer.h"
 
 namespace penstock {
 namespace {
@@ -102,9 +103,7 @@ Activations ForwardPass::LayOutActivations(
   x.depth = depth;
   bool floats = false;
   for (const PanelMatrix* matrix : uses) {
-    if (matrix->format == PanelFormat::kNibbles ||
-        matrix->format == PanelFormat::kNibblesMin ||
-        matrix->format == PanelFormat::kBytes) {
+    if (TakesQuants(matrix->format)) {
       x.terms = std::max(x.terms, matrix->terms);
     } else {
       floats = true;

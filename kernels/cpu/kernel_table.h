@@ -37,7 +37,8 @@ enum class PanelFormat : uint8_t {
 // A packed weight matrix; owns nothing. Columns past the tensor's are zero.
 struct PanelMatrix {
   PanelFormat format = PanelFormat::kFloat;
-  int terms = 1;  // of the activations it multiplies; see Activations
+  // Of the activations it multiplies, 1 or 2; 1 where those are not quantised.
+  int terms = 1;
   int depth = 0;
   int panels = 0;
   size_t panel_bytes = 0;  // a multiple of 64

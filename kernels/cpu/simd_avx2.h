@@ -84,6 +84,13 @@ struct SimdAvx2 {
     four = _mm_max_ps(_mm_movehl_ps(four, four), four);
     return _mm_cvtss_f32(_mm_max_ss(_mm_movehdup_ps(four), four));
   }
+  static bool Finite(F32 a) {
+    const F32 b = Abs(a);
+    const __m256 infinity = _mm256_set1_ps(__builtin_inff());
+    return _mm256_movemask_ps(_mm256_and_ps(
+               _mm256_cmp_ps(b.low, infinity, _CMP_LT_OQ),
+               _mm256_cmp_ps(b.high, infinity, _CMP_LT_OQ))) == 0xff;
+  }
 
   static F32 LoadHalf(const uint16_t* p) {
     return {_mm256_cvtph_ps(Load128(p)), _mm256_cvtph_ps(Load128(p + 8))};

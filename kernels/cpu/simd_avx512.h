@@ -51,6 +51,10 @@ struct SimdAvx512 {
     four = _mm_max_ps(_mm_movehl_ps(four, four), four);
     return _mm_cvtss_f32(_mm_max_ss(_mm_movehdup_ps(four), four));
   }
+  static bool Finite(F32 a) {
+    return _mm512_cmp_ps_mask(Abs(a), Set(__builtin_inff()), _CMP_LT_OQ) ==
+           0xffff;
+  }
 
   static F32 LoadHalf(const uint16_t* p) {
     return _mm512_cvtph_ps(

@@ -98,6 +98,13 @@ struct SimdScalar {
     }
     return a.lane[0];
   }
+  // Whether no lane is NaN or infinite.
+  static bool Finite(const F32& a) {
+    for (int i = 0; i < 16; ++i) {
+      if (!(std::fabs(a.lane[i]) < INFINITY)) return false;
+    }
+    return true;
+  }
 
   static F32 LoadHalf(const uint16_t* p) {
     return Map([=](int i) { return HalfToFloat(p[i]); });

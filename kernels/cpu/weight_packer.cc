@@ -29,11 +29,6 @@ PanelFormat FormatOf(TensorType type) {
   return PanelFormat::kFloat;
 }
 
-bool IsQuantised(PanelFormat format) {
-  return format == PanelFormat::kNibbles ||
-         format == PanelFormat::kNibblesMin || format == PanelFormat::kBytes;
-}
-
 size_t BlockBytes(PanelFormat format) {
   return format == PanelFormat::kBytes ? 512 : 256;
 }
@@ -53,7 +48,12 @@ const uint8_t* RowBytes(const ColumnSource& column) {
 
 }  // namespace
 
-WeightPacker::WeightPacker(std::vector<ColumnSource> columns)
+bool TakesQuants(PanelFormat format) {
+  return format == PanelFormat::kNibbles ||
+         format == PanelFormat::kNibblesMin || format == PanelFormat::kBytes;
+}
+
+WeightPacker::WeightPacker(std::vector<ColumnSource> columns, int terms)
     : columns_(std::move(columns)) {
   const TensorView* first = nullptr;
   bool one_type = true;
@@ -70,7 +70,8 @@ WeightPacker::WeightPacker(std::vector<ColumnSource> columns)
       static_cast<int>((columns_.size() + kPanelColumns - 1) / kPanelColumns);
   const size_t blocks = shape_.depth / kScaleDepth;
   const size_t plane = blocks * kPanelColumns * sizeof(uint16_t);
-  if (IsQuantised(shape_.format)) {
+  if (TakesQuants(shape_.format)) {
+    shape_.terms = terms;
     shape_.scale_offset = blocks * BlockBytes(shape_.format);
     shape_.min_offset = shape_.scale_offset + plane;
     shape_.panel_bytes = shape_.format == PanelFormat::kNibblesMin
@@ -89,7 +90,7 @@ ColumnSource WeightPacker::Column(int index) const {
 }
 
 void WeightPacker::PackPanel(int panel, uint8_t* out) const {
-  if (IsQuantised(shape_.format)) {
+  if (TakesQuants(shape_.format)) {
     PackQuants(panel, out);
   } else {
     PackNumbers(panel, out);

@@ -8,6 +8,9 @@
 
 namespace penstock {
 
+// Whether a matrix of this format multiplies quantised activations.
+bool TakesQuants(PanelFormat format);
+
 // One column of a packed matrix: a row of a tensor.
 struct ColumnSource {
   const TensorView* tensor = nullptr;  // null: zeros
@@ -19,9 +22,10 @@ struct ColumnSource {
 // as F32, which holds every type exactly.
 class WeightPacker {
  public:
-  // Precondition: `columns` is not empty, every tensor has the same depth, a
-  // multiple of 32, and outlives the packer.
-  explicit WeightPacker(std::vector<ColumnSource> columns);
+  // `terms`: of quantised activations, see PanelMatrix. Precondition: `columns`
+  // is not empty, every tensor has the same depth, a multiple of 32, and
+  // outlives the packer.
+  WeightPacker(std::vector<ColumnSource> columns, int terms);
 
   // Shape and layout, without data.
   const PanelMatrix& shape() const { return shape_; }

@@ -90,7 +90,7 @@ TEST(PrefixIndexTest, SameContentElsewhereDoesNotMatch) {
   for (auto field : {&BlockHasher::Scope::adapter, &BlockHasher::Scope::tenant,
                      &BlockHasher::Scope::cache_salt}) {
     BlockHasher::Scope other = scope;
-    other.*field = "x";
+    (other.*field).push_back('x');
     EXPECT_THAT(index.Match(hasher.Chain(hasher.Root(other), tokens)),
                 IsEmpty());
   }

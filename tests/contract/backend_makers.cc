@@ -2,9 +2,13 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "kernels/cpu/cpu_backend.h"
+
 namespace penstock {
 namespace {
 
+// Two, so that the work is shared; no spinning, because tests share cores.
 constexpr ThreadPoolOptions kThreads = {.threads = 2, .spin = false};
 
 }  // namespace
@@ -22,6 +26,37 @@ BackendMaker MakeOracle(OracleObserver observer) {
                                           .compute_threads = kThreads,
                                           .observer = observer});
           }};
+}
+
+BackendMaker MakeCpu(CpuPath path) {
+  return {.name = absl::StrCat("cpu_", CpuPathName(path)),
+          .kv_type = KvType::kF16,
+          .make = [path](const BackendMaker::Setup& setup) {
+            CpuBackendOptions options;
+            options.model = setup.model;
+            options.arena = setup.arena;
+            options.wake = setup.wake;
+            options.max_rows = setup.max_rows;
+            options.max_sequences = setup.max_sequences;
+            options.threads = kThreads.threads;
+            options.spin = kThreads.spin;
+            options.path = path;
+            return CpuBackend::Create(std::move(options));
+          }};
+}
+
+std::vector<CpuPath> CpuPaths() {
+  std::vector<CpuPath> paths = {CpuPath::kScalar};
+  for (CpuPath path : {CpuPath::kAvx2, CpuPath::kAvx512}) {
+    if (FindKernels(path) != nullptr) paths.push_back(path);
+  }
+  return paths;
+}
+
+std::vector<BackendMaker> AllBackends() {
+  std::vector<BackendMaker> makers = {MakeOracle()};
+  for (CpuPath path : CpuPaths()) makers.push_back(MakeCpu(path));
+  return makers;
 }
 
 }  // namespace penstock

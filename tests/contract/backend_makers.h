@@ -1,11 +1,23 @@
 #pragma once
 
+#include <vector>
+
+#include "kernels/cpu/cpu_path.h"
 #include "kernels/oracle/oracle_backend.h"
 #include "tests/contract/model_driver.h"
 
 namespace penstock {
 
-// The backends that the contract suites run over.
+// The float reference, with a test's view of its insides.
 BackendMaker MakeOracle(OracleObserver observer = {});
+
+// Quantised activations, on one set of instructions.
+BackendMaker MakeCpu(CpuPath path);
+
+// The paths that this machine has, the scalar one first.
+std::vector<CpuPath> CpuPaths();
+
+// All backends that this machine can run, the oracle first.
+std::vector<BackendMaker> AllBackends();
 
 }  // namespace penstock

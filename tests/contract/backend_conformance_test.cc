@@ -1,0 +1,111 @@
+#include "tests/contract/backend_conformance.h"
+
+#include <cmath>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/env/random.h"
+#include "tests/contract/backend_makers.h"
+#include "tests/contract/model_cases.h"
+#include "tests/contract/test_models.h"
+
+namespace penstock {
+namespace {
+
+std::vector<TokenId> RandomPrompt(const ModelFile& model) {
+  SeededRandom random(20);
+  std::vector<TokenId> prompt(531);
+  for (TokenId& token : prompt) {
+    token = static_cast<TokenId>(random.Below(model.spec().vocab_size));
+  }
+  return prompt;
+}
+
+// The golden prompt of 547 tokens.
+std::vector<TokenId> RealPrompt() {
+  for (GenerationCase& golden :
+       ReadGenerationCases(PENSTOCK_TEST_DATA "/cases")) {
+    if (golden.prompt.size() == 547) return std::move(golden.prompt);
+  }
+  return {};
+}
+
+std::vector<ConformanceParam> Params() {
+  std::vector<ConformanceParam> params;
+  for (const BackendMaker& maker : AllBackends()) {
+    ConformanceParam param;
+    param.maker = maker;
+    param.model_name = "tiny";
+    param.model = TinyModel;
+    param.prompt = RandomPrompt(TinyModel());
+    params.push_back(param);
+    param.model_name = "tiny_of_all_types";
+    param.model = TinyModelOfAllTypes;
+    param.prompt = RandomPrompt(TinyModelOfAllTypes());
+    params.push_back(param);
+  }
+  ConformanceParam real;
+  real.maker = MakeCpu(CpuPath::kAuto);
+  real.model_name = "real";
+  real.model = RealModel;
+  real.prompt = RealPrompt();
+  real.decode_tokens = 8;
+  params.push_back(real);
+  return params;
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, BackendConformanceTest,
+                         ::testing::ValuesIn(Params()),
+                         [](const auto& info) { return info.param.name(); });
+
+// Whatever the instructions: the scalar path is the twin of the others.
+TEST(BackendNumericsTest, CpuPathsGiveEqualBits) {
+  Transcript scalar;
+  for (CpuPath path : CpuPaths()) {
+    SCOPED_TRACE(std::string(CpuPathName(path)));
+    ModelDriver driver(MakeCpu(path), TinyModelOfAllTypes(), 64);
+    DrivenSequence sequence;
+    sequence.tokens = RandomPrompt(TinyModelOfAllTypes());
+    Transcript drawn = driver.Prefill(sequence, 200, 400);
+    SampledToken next = drawn.back();
+    for (SampledToken& token : driver.Decode(sequence, std::move(next), 12)) {
+      drawn.push_back(std::move(token));
+    }
+    if (path == CpuPath::kScalar) scalar = drawn;
+    ExpectSame(drawn, scalar);
+  }
+}
+
+// No backend strays far from the reference, on any tensor type.
+TEST(BackendNumericsTest, QuantisedPathsStayNearTheOracle) {
+  auto scores = [](const BackendMaker& maker) {
+    ModelDriver driver(maker, TinyModelOfAllTypes(), 64);
+    DrivenSequence sequence;
+    sequence.tokens = RandomPrompt(TinyModelOfAllTypes());
+    sequence.sampling.logprobs = 1 << 20;  // the whole vocabulary
+    return driver.Prefill(sequence, 512, 400);
+  };
+  const Transcript golden = scores(MakeOracle());
+  for (const BackendMaker& maker : AllBackends()) {
+    SCOPED_TRACE(maker.name);
+    const Transcript drawn = scores(maker);
+    double sum = 0;
+    int count = 0;
+    for (size_t i = 0; i < golden.size(); ++i) {
+      std::vector<float> expected(golden[i].logprobs.top.size());
+      for (auto [id, logprob] : golden[i].logprobs.top) expected[id] = logprob;
+      for (auto [id, logprob] : drawn[i].logprobs.top) {
+        sum += std::abs(logprob - expected[id]);
+        ++count;
+      }
+    }
+    std::cout << maker.name << ": mean error of a log-probability "
+              << sum / count << "\n";
+    EXPECT_LT(sum / count, 0.05);
+  }
+}
+
+}  // namespace
+}  // namespace penstock
