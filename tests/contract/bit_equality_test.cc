@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
 #include "common/model/files/model_file.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/contract/local_cluster.h"
 #include "tests/contract/model_cases.h"
+#include "tests/contract/served_model.h"
 
 namespace penstock {
 namespace {
@@ -21,15 +21,7 @@ constexpr int kPromptTokens = 600;  // an attention split has 256
 constexpr int kGenerated = 12;
 constexpr int kPromptBlocks = (kPromptTokens + kBlockTokens - 1) / kBlockTokens;
 
-const ModelFile& Model() {
-  static const ModelFile* model = [] {
-    auto opened =
-        OpenModelFile(PENSTOCK_MODELS "/SmolLM2-135M-Instruct.Q4_1.gguf");
-    CHECK(opened.ok()) << opened.status().ToString();
-    return opened->release();
-  }();
-  return *model;
-}
+const ModelFile& Model() { return ServedModel(); }
 
 // Real text: the scored passages one after the other.
 std::vector<TokenId> Text(int tokens, int skip = 0) {
@@ -42,7 +34,10 @@ std::vector<TokenId> Text(int tokens, int skip = 0) {
     }
     return ids;
   }();
-  return {all->begin() + skip, all->begin() + skip + tokens};
+  std::vector<TokenId> text(all->begin() + skip, all->begin() + skip + tokens);
+  // For a model with a smaller vocabulary any tokens will do.
+  for (TokenId& id : text) id %= Model().spec().vocab_size;
+  return text;
 }
 
 GenerateRequest Request(std::vector<TokenId> prompt, int max_tokens) {
@@ -231,19 +226,28 @@ TEST(BitEqualityOnlyTest, TheScalarTwinAgrees) {
                  "scalar");
 }
 
-// Byte 1 of an F16 holds the sign and the high exponent bits.
-uint64_t ExponentByteOfV(int token, int dim) {
+// Where the V row of a token begins: first layer, first head, after its K.
+uint64_t RowOfV(int token) {
   const ModelSpec& spec = Model().spec();
-  uint64_t k_bytes = uint64_t{2} * spec.head_dim * kBlockTokens;
-  return k_bytes + 2 * (uint64_t{1} * token * spec.head_dim + dim) + 1;
+  return uint64_t{2} * spec.head_dim * (kBlockTokens + token);
 }
 
-// Flips bits of the first page of a transfer; with `consistent` the sender
+// Makes each F16 of a V row 65536 times as large, where that stays finite, by
+// flipping its highest exponent bit.
+void FlipExponents(absl::Span<uint8_t> page) {
+  uint64_t row = RowOfV(3);
+  for (int i = 0; i < Model().spec().head_dim; ++i) {
+    uint8_t& high = page[row + 2 * i + 1];
+    int exponent = high >> 2 & 31;
+    if (exponent < 15) high ^= 0x40;
+  }
+}
+
+// Changes the first page of a transfer on its way; with `consistent` the sender
 // announces the checksum of the changed bytes.
-class FlipFirstPage : public PageFaults {
+class ChangeFirstPage : public PageFaults {
  public:
-  FlipFirstPage(uint64_t at, uint8_t bits, bool consistent)
-      : at_(at), bits_(bits), consistent_(consistent) {}
+  explicit ChangeFirstPage(bool consistent) : consistent_(consistent) {}
 
   uint64_t OnSend(
       const PageHeader& header,
@@ -253,18 +257,21 @@ class FlipFirstPage : public PageFaults {
     for (auto part : payload) {
       changed.insert(changed.end(), part.begin(), part.end());
     }
-    changed[at_] ^= bits_;
+    FlipExponents(absl::MakeSpan(changed));
     return BlockHasher(HashSecret("local cluster")).Checksum(changed);
   }
 
   void OnLanded(const PageHeader& header,
                 const std::vector<absl::Span<uint8_t>>& payload) override {
-    if (landed_++ == 0) payload[0][at_] ^= bits_;
+    if (landed_++ > 0) return;
+    if (consistent_) {
+      FlipExponents(payload[0]);
+    } else {
+      payload[0][1000] ^= 1;
+    }
   }
 
  private:
-  uint64_t at_;
-  uint8_t bits_;
   bool consistent_;
   int sent_ = 0;  // touched by one progress thread each
   int landed_ = 0;
@@ -286,7 +293,7 @@ struct CountRefusals : HandoffProbe {
 
 TEST_P(FlippedPageTest, AFlippedByteIsRefusedAndSentAgain) {
   CountRefusals probe;
-  FlipFirstPage faults(1000, 0x01, /*consistent=*/false);
+  ChangeFirstPage faults(/*consistent=*/false);
   LocalClusterOptions options = ClusterOptions(GetParam());
   options.faults = &faults;
   options.handoff_probe = &probe;
@@ -298,7 +305,7 @@ TEST_P(FlippedPageTest, AFlippedByteIsRefusedAndSentAgain) {
 // Proof that decode reads what arrived: a wrong page that passes every check
 // changes what it computes.
 TEST_P(FlippedPageTest, AFlippedExponentWithItsChecksumChangesTheLogits) {
-  FlipFirstPage faults(ExponentByteOfV(3, 5), 0x40, /*consistent=*/true);
+  ChangeFirstPage faults(/*consistent=*/true);
   CountRefusals probe;
   LocalClusterOptions options = ClusterOptions(GetParam());
   options.faults = &faults;
