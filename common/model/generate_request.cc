@@ -38,17 +38,18 @@ absl::Status ValidatePrompt(const GenerateRequest& request,
 absl::Status ValidateSampling(const SamplingParams& sampling,
                               const RequestLimits& limits) {
   if (!(sampling.temperature >= 0.0f && sampling.temperature <= 100.0f)) {
-    return Invalid("temperature", absl::StrCat(sampling.temperature),
+    return Invalid("sampling.temperature", absl::StrCat(sampling.temperature),
                    "in [0, 100]");
   }
   if (sampling.top_k < 0) {
-    return Invalid("top_k", absl::StrCat(sampling.top_k), "0 (all) or more");
+    return Invalid("sampling.top_k", absl::StrCat(sampling.top_k),
+                   "0 (all) or more");
   }
   if (!(sampling.top_p > 0.0f && sampling.top_p <= 1.0f)) {
-    return Invalid("top_p", absl::StrCat(sampling.top_p), "in (0, 1]");
+    return Invalid("sampling.top_p", absl::StrCat(sampling.top_p), "in (0, 1]");
   }
   if (sampling.logprobs < -1 || sampling.logprobs > limits.max_logprobs) {
-    return Invalid("logprobs", absl::StrCat(sampling.logprobs),
+    return Invalid("sampling.logprobs", absl::StrCat(sampling.logprobs),
                    absl::StrCat("in [0, ", limits.max_logprobs, "]"));
   }
   return absl::OkStatus();
@@ -57,23 +58,25 @@ absl::Status ValidateSampling(const SamplingParams& sampling,
 absl::Status ValidateStop(const StopConditions& stop,
                           const RequestLimits& limits) {
   if (stop.max_tokens < 1) {
-    return Invalid("max_tokens", absl::StrCat(stop.max_tokens), "1 or more");
+    return Invalid("stop.max_tokens", absl::StrCat(stop.max_tokens),
+                   "1 or more");
   }
   if (stop.stop_strings.size() > static_cast<size_t>(limits.max_stop_strings)) {
-    return Invalid("stop", absl::StrCat(stop.stop_strings.size(), " strings"),
+    return Invalid("stop.strings",
+                   absl::StrCat(stop.stop_strings.size(), " strings"),
                    absl::StrCat("at most ", limits.max_stop_strings));
   }
   for (const std::string& text : stop.stop_strings) {
     if (text.empty() ||
         text.size() > static_cast<size_t>(limits.max_stop_string_bytes)) {
       return Invalid(
-          "stop", absl::StrCat(text.size(), " bytes long"),
+          "stop.strings", absl::StrCat(text.size(), " bytes long"),
           absl::StrCat("1 to ", limits.max_stop_string_bytes, " bytes long"));
     }
   }
   for (TokenId id : stop.stop_ids) {
     if (id < 0 || id >= limits.vocab_size) {
-      return Invalid("stop_ids", absl::StrCat(id),
+      return Invalid("stop.ids", absl::StrCat(id),
                      absl::StrCat("in [0, ", limits.vocab_size, ")"));
     }
   }

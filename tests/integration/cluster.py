@@ -124,6 +124,8 @@ class Cluster:
         """Drains; returns the exit status."""
         if self.running():
             self.signal()
+        if self._up.stdout.closed:  # killed and waited for
+            return self._up.returncode
         try:
             return self.wait()
         finally:

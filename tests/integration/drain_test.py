@@ -72,9 +72,9 @@ class DrainTest(unittest.TestCase):
             self.assertEqual(answer.placement.decode, 'decode-1')
 
     def test_killed_parent_takes_its_children_along(self):
-        one = cluster.Cluster()
-        pids = [server['pid'] for server in one.servers.values()]
-        one.kill()
+        with cluster.Cluster() as one:
+            pids = [server['pid'] for server in one.servers.values()]
+            one.kill()
         wait_until(lambda: not any(exists(pid) for pid in pids), 30,
                    'the servers end with `penstock up`')
 

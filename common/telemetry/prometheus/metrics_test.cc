@@ -12,7 +12,8 @@ using testing::HasSubstr;
 TEST(MetricsTest, WorkerVerbsBecomeSeries) {
   auto server = MetricsServer::Create("", "decode", "1.2.3");
   ASSERT_TRUE(server.ok());
-  WorkerMetrics metrics({"m", "decode", 10}, (*server)->registry());
+  WorkerMetrics metrics({"m", "decode"}, (*server)->registry());
+  metrics.Loaded(10);
   EngineProbe& engine = metrics;
   HandoffProbe& handoff = metrics;
   engine.TokenMade();
@@ -30,6 +31,7 @@ TEST(MetricsTest, WorkerVerbsBecomeSeries) {
   const std::string labels = R"({engine="0",model_name="m",role="decode"})";
   EXPECT_THAT(page, HasSubstr("vllm:generation_tokens_total" + labels + " 2"));
   EXPECT_THAT(page, HasSubstr("vllm:prefix_cache_hits_total" + labels + " 32"));
+  EXPECT_THAT(page, HasSubstr("num_gpu_blocks=\"10\""));
   EXPECT_THAT(page, HasSubstr("vllm:kv_cache_usage_perc" + labels + " 0.4"));
   EXPECT_THAT(page, HasSubstr(R"(state="free"} 6)"));
   EXPECT_THAT(page, HasSubstr(R"(role="decode",transport="shm"} 4096)"));

@@ -37,7 +37,8 @@ const char* DirectionName(HandoffProbe::Direction direction) {
 }  // namespace
 
 WorkerMetrics::WorkerMetrics(const Options& options, Registry& registry)
-    : labels_({{"model_name", options.model},
+    : registry_(registry),
+      labels_({{"model_name", options.model},
                {"engine", "0"},
                {"role", options.role}}),
       running_(Gauge(registry, labels_, "vllm:num_requests_running",
@@ -99,14 +100,15 @@ WorkerMetrics::WorkerMetrics(const Options& options, Registry& registry)
       transfer_failures_(BuildCounter()
                              .Name("penstock_kv_transfer_failures_total")
                              .Help("Handoffs that failed, by reason")
-                             .Register(registry)) {
+                             .Register(registry)) {}
+
+void WorkerMetrics::Loaded(int total_blocks) {
   BuildGauge()
       .Name("vllm:cache_config_info")
       .Help("Always 1; the labels say how the KV cache is laid out")
-      .Register(registry)
-      .Add(Merge(labels_,
-                 {{"block_size", std::to_string(kBlockTokens)},
-                  {"num_gpu_blocks", std::to_string(options.total_blocks)}}))
+      .Register(registry_)
+      .Add(With({{"block_size", std::to_string(kBlockTokens)},
+                 {"num_gpu_blocks", std::to_string(total_blocks)}}))
       .Set(1);
 }
 

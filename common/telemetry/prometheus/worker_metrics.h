@@ -22,10 +22,12 @@ class WorkerMetrics : public EngineProbe, public HandoffProbe {
   struct Options {
     std::string model;  // label model_name
     std::string role;   // prefill, decode or both
-    int total_blocks = 0;
   };
   // The registry outlives the metrics.
   WorkerMetrics(const Options& options, prometheus::Registry& registry);
+
+  // Once, when the worker knows how much memory it took.
+  void Loaded(int total_blocks);
 
   // Gauges, from time to time.
   void Observe(const WorkerLoad& load, const BlockCounts& blocks);
@@ -48,6 +50,7 @@ class WorkerMetrics : public EngineProbe, public HandoffProbe {
 
   prometheus::Labels With(prometheus::Labels more) const;
 
+  prometheus::Registry& registry_;
   prometheus::Labels labels_;
   prometheus::Gauge& running_;
   prometheus::Gauge& waiting_;

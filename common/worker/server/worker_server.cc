@@ -133,6 +133,7 @@ absl::Status WorkerServer::LoadHost() {
       std::unique_ptr<WorkerHost> host,
       WorkerHost::Create(host_options, {&loop_, &peers_, worker_metrics_.get(),
                                         worker_metrics_.get()}));
+  worker_metrics_->Loaded(host->total_blocks());
   Log(LogLevel::kInfo, "model loaded",
       {{"model", host->model_name()},
        {"backend", host->backend().caps().name},
