@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/model/text/text_stream.h"
@@ -36,12 +35,29 @@ absl::Status FromPrompt(const absl::Status& status) {
   return MakeError(ReasonOf(error->kind), status.message(), error->field);
 }
 
-// Validate's messages begin with the field's name.
+// What Validate calls a field, and where a client finds it in its request.
+constexpr std::pair<absl::string_view, absl::string_view> kPaths[] = {
+    {"temperature", "sampling.temperature"},
+    {"top_k", "sampling.top_k"},
+    {"top_p", "sampling.top_p"},
+    {"logprobs", "sampling.logprobs"},
+    {"max_tokens", "stop.max_tokens"},
+    {"stop_ids", "stop.ids"},
+    {"stop", "stop.strings"},
+    {"timeout", "timeout_ms"},
+};
+
+// Validate's messages begin with the field: "top_p is 2; ...".
 absl::Status FromValidate(const absl::Status& status) {
   if (status.ok()) return status;
-  const std::vector<absl::string_view> words =
-      absl::StrSplit(status.message(), absl::MaxSplits(' ', 1));
-  return MakeError(ErrorReason::kInvalidField, status.message(), words[0]);
+  absl::string_view rest = status.message();
+  const absl::string_view name = rest.substr(0, rest.find(' '));
+  rest.remove_prefix(name.size());
+  std::string path(name);
+  for (const auto& [domain, api] : kPaths) {
+    if (name == domain) path = std::string(api);
+  }
+  return MakeError(ErrorReason::kInvalidField, absl::StrCat(path, rest), path);
 }
 
 }  // namespace
