@@ -55,7 +55,7 @@ absl::Status CheckOptions(const CpuBackendOptions& options,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Backend>> CpuBackend::Create(
+absl::StatusOr<std::unique_ptr<CpuBackend>> CpuBackend::Create(
     CpuBackendOptions options) {
   std::unique_ptr<CpuBackend> backend(new CpuBackend(std::move(options)));
   const CpuBackendOptions& checked = backend->options_;

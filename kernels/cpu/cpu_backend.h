@@ -12,6 +12,7 @@
 #include "kernels/cpu/cpu_model.h"
 #include "kernels/cpu/cpu_path.h"
 #include "kernels/cpu/forward_pass.h"
+#include "kernels/cpu/step_cost.h"
 #include "kernels/host/sampler.h"
 #include "kernels/host/step_runner.h"
 #include "kernels/host/thread_pool.h"
@@ -38,13 +39,18 @@ class CpuBackend : public Backend {
   // INVALID_ARGUMENT, naming the option; UNIMPLEMENTED: a model width that the
   // kernels do not take, or a path that this machine lacks;
   // RESOURCE_EXHAUSTED: no memory.
-  static absl::StatusOr<std::unique_ptr<Backend>> Create(
+  static absl::StatusOr<std::unique_ptr<CpuBackend>> Create(
       CpuBackendOptions options);
 
   const BackendCaps& caps() const override { return caps_; }
   const KvLayout& kv_layout() const override { return layout_; }
   void Submit(StepPlan plan) override;
   std::optional<BackendEvent> Poll() override;
+
+  // What a step that passes CheckPlan has to move and compute at least.
+  StepCost CostOf(const StepPlan& plan) const {
+    return penstock::CostOf(*model_, plan);
+  }
 
  private:
   explicit CpuBackend(CpuBackendOptions options);

@@ -34,12 +34,12 @@ class TestEngine {
   // Greedy tokens after a prompt.
   std::vector<TokenId> Generate(std::vector<TokenId> prompt, int count);
 
-  Backend& backend() { return *backend_; }
+  CpuBackend& backend() { return *backend_; }
   absl::Span<uint8_t> arena() { return absl::MakeSpan(arena_); }
 
  private:
   std::vector<uint8_t> arena_;
-  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<CpuBackend> backend_;
 };
 
 }  // namespace penstock

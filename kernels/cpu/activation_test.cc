@@ -1,0 +1,120 @@
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/cpu/half.h"
+#include "kernels/cpu/kernel_test_support.h"
+
+namespace penstock {
+namespace {
+
+constexpr int kDepth = 96;
+
+TEST(ActivationTest, TermsLeaveErrorsOfTheirStep) {
+  const std::vector<float> x = TestNumbers(1).Vector(kDepth, -20, 3);
+  for (CpuPath path : TestablePaths()) {
+    TestActivations out(1, kDepth, 2);
+    FindKernels(path)->quantize(x.data(), 0, kDepth, out.view, 0);
+    for (int k = 0; k < kDepth; ++k) {
+      const float scale = out.view.scales[k / kScaleDepth];
+      EXPECT_NEAR(out.At(0, k, 1), x[k], 0.501 * scale);
+      EXPECT_NEAR(out.At(0, k, 2), x[k], 0.51 * scale / 254);
+      EXPECT_EQ(out.view.values[k], x[k]);
+    }
+  }
+}
+
+TEST(ActivationTest, SumsAreThoseOfTheQuants) {
+  const std::vector<float> x = TestNumbers(2).Vector(kDepth);
+  for (CpuPath path : TestablePaths()) {
+    TestActivations out(1, kDepth, 2);
+    FindKernels(path)->quantize(x.data(), 0, kDepth, out.view, 0);
+    for (int block = 0; block < 2 * kDepth / kScaleDepth; ++block) {
+      int32_t sum = 0;
+      for (int i = 0; i < kScaleDepth; ++i) {
+        sum += out.view.quants[block * kScaleDepth + i];
+      }
+      EXPECT_EQ(out.view.sums[block], sum);
+      EXPECT_EQ(out.view.scaled_sums[block], out.view.scales[block] * sum);
+    }
+  }
+}
+
+TEST(ActivationTest, NormalizesToUnitMeanSquare) {
+  const std::vector<float> x = TestNumbers(3).Vector(kDepth, -2, 7);
+  const std::vector<float> gain = TestNumbers(4).Vector(kDepth, 0, 2);
+  double squares = 0;
+  for (float v : x) squares += double{v} * v;
+  const double factor = 1 / std::sqrt(squares / kDepth + 1e-5);
+  for (CpuPath path : TestablePaths()) {
+    TestActivations out(1, kDepth, 1);
+    FindKernels(path)->normalize(x.data(), gain.data(), 1e-5f, out.view, 0);
+    for (int k = 0; k < kDepth; ++k) {
+      const double expected = x[k] * factor * gain[k];
+      EXPECT_NEAR(out.view.values[k], expected, 1e-6 * std::fabs(expected));
+    }
+  }
+}
+
+TEST(ActivationTest, ZeroTinyAndHugeBlocksAreFinite) {
+  std::vector<float> x(kDepth, 0.0f);
+  for (int k = 32; k < 64; ++k) x[k] = 1e-38f;
+  for (int k = 64; k < 96; ++k) x[k] = k % 2 ? 3e38f : -3e38f;
+  for (CpuPath path : TestablePaths()) {
+    TestActivations out(1, kDepth, 2);
+    FindKernels(path)->quantize(x.data(), 0, kDepth, out.view, 0);
+    EXPECT_EQ(out.At(0, 3, 2), 0);
+    EXPECT_EQ(out.At(0, 40, 2), 0);
+    EXPECT_NEAR(out.At(0, 65, 1), 3e38, 3e32);
+  }
+}
+
+TEST(ActivationTest, IsTheSameBitsOnEveryPath) {
+  constexpr int kRows = 5;
+  const std::vector<float> x = TestNumbers(5).Vector(kRows * kDepth, -1000, 30);
+  const std::vector<float> gain = TestNumbers(6).Vector(kDepth, -1, 2);
+  TestActivations reference(kRows, kDepth, 2);
+  for (CpuPath path : TestablePaths()) {
+    TestActivations out(kRows, kDepth, 2);
+    const Activations& to =
+        path == CpuPath::kScalar ? reference.view : out.view;
+    for (int row = 0; row < kRows; ++row) {
+      FindKernels(path)->normalize(x.data() + row * kDepth, gain.data(), 1e-5f,
+                                   to, row);
+    }
+    const size_t elements = kRows * 2 * kDepth;
+    EXPECT_EQ(0, std::memcmp(to.quants, reference.view.quants, elements));
+    EXPECT_EQ(0, std::memcmp(to.scales, reference.view.scales,
+                             elements / kScaleDepth * sizeof(float)));
+    EXPECT_EQ(0, std::memcmp(to.values, reference.view.values,
+                             kRows * kDepth * sizeof(float)));
+  }
+}
+
+// Known values of IEEE 754 binary16.
+TEST(HalfTest, RoundsToNearestEven) {
+  EXPECT_EQ(FloatToHalf(1.0f), 0x3c00);
+  EXPECT_EQ(FloatToHalf(-2.0f), 0xc000);
+  EXPECT_EQ(FloatToHalf(65504.0f), 0x7bff);
+  EXPECT_EQ(FloatToHalf(65519.996f), 0x7bff);
+  EXPECT_EQ(FloatToHalf(65520.0f), 0x7c00);
+  EXPECT_EQ(FloatToHalf(0x1p-24f), 0x0001);
+  EXPECT_EQ(FloatToHalf(0x1p-25f), 0x0000);  // a tie goes to even
+  EXPECT_EQ(FloatToHalf(0x1.8p-24f), 0x0002);
+  EXPECT_EQ(FloatToHalf(1.0f + 0x1p-11f), 0x3c00);
+  EXPECT_EQ(FloatToHalf(1.0f + 0x1.8p-10f), 0x3c02);
+  EXPECT_EQ(FloatToHalf(INFINITY), 0x7c00);
+  EXPECT_TRUE(std::isnan(HalfToFloat(FloatToHalf(NAN))));
+}
+
+TEST(HalfTest, EveryHalfSurvives) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float value = HalfToFloat(static_cast<uint16_t>(bits));
+    if (std::isnan(value)) continue;
+    EXPECT_EQ(FloatToHalf(value), bits);
+  }
+}
+
+}  // namespace
+}  // namespace penstock

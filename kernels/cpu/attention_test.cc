@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/cpu/half.h"
+#include "kernels/cpu/kernel_test_support.h"
+
+namespace penstock {
+namespace {
+
+constexpr int kDim = 96;  // one group of 64 and a rest
+constexpr int kKvHeads = 2;
+constexpr int kTokensOfPage = 16;
+constexpr size_t kPageBytes = size_t{2} * 2 * kKvHeads * kDim * kTokensOfPage;
+
+// Keys and values of one sequence, in pages that lie in no order and are full
+// of NaNs where nothing was written.
+class Pages {
+ public:
+  Pages(const KernelTable& kernels, int tokens)
+      : keys_(TestNumbers(1).Vector(size_t(tokens) * kKvHeads * kDim)),
+        values_(TestNumbers(2).Vector(keys_.size())) {
+    const int count = (tokens + kTokensOfPage - 1) / kTokensOfPage;
+    bytes_.assign((count + 3) * kPageBytes, 0xff);
+    for (int i = 0; i < count; ++i) {
+      blocks_.push_back(i % 2 ? count - i : count + 2 - i);
+    }
+    std::vector<int> sorted = blocks_;
+    std::sort(sorted.begin(), sorted.end());
+    EXPECT_EQ(std::unique(sorted.begin(), sorted.end()), sorted.end());
+    for (int token = 0; token < tokens; ++token) Write(kernels, token);
+  }
+
+  double Key(int token, int head, int i) const {
+    return Half(keys_, token, head, i);
+  }
+  double Value(int token, int head, int i) const {
+    return Half(values_, token, head, i);
+  }
+  const uint8_t* head_pages(int head) const {
+    return bytes_.data() + size_t(head) * kPageBytes / kKvHeads;
+  }
+  const int32_t* blocks() const { return blocks_.data(); }
+
+ private:
+  void Write(const KernelTable& kernels, int token) {
+    const size_t row = size_t(token) * kKvHeads * kDim;
+    kernels.write_kv(
+        {.kv_heads = kKvHeads,
+         .head_dim = kDim,
+         .rope_dim = 0,
+         .key = keys_.data() + row,
+         .value = values_.data() + row,
+         .page = bytes_.data() + blocks_[token / kTokensOfPage] * kPageBytes,
+         .slot = token % kTokensOfPage});
+  }
+  double Half(const std::vector<float>& from, int token, int head,
+              int i) const {
+    return HalfToFloat(
+        FloatToHalf(from[(size_t(token) * kKvHeads + head) * kDim + i]));
+  }
+
+  std::vector<float> keys_, values_;
+  std::vector<uint8_t> bytes_;
+  std::vector<int32_t> blocks_;
+};
+
+// Attention of some queries, each seeing its own number of tokens, as the
+// forward pass does it: split by split, merged in order. [queries][kDim]
+std::vector<float> Attend(const KernelTable& kernels, const Pages& pages,
+                          int head, const std::vector<float>& queries,
+                          const std::vector<int>& visible) {
+  const int count = static_cast<int>(visible.size());
+  std::vector<const float*> query(count);
+  for (int q = 0; q < count; ++q) query[q] = queries.data() + q * kDim;
+  std::vector<float> scores(kMaxQueryTile * kAttentionSplit, NAN);
+  std::vector<float> max(2 * count, NAN), sum(max),
+      sums(max.size() * kDim, NAN);
+  auto state = [&](int which) {
+    return AttentionState{max.data() + which * count,
+                          sum.data() + which * count,
+                          sums.data() + which * count * kDim};
+  };
+  AttentionTask task;
+  task.queries = count;
+  task.head_dim = kDim;
+  task.query = query.data();
+  task.visible = visible.data();
+  task.pages = pages.head_pages(head);
+  task.page_stride = kPageBytes;
+  task.blocks = pages.blocks();
+  task.scratch = scores.data();
+  const int longest = *std::max_element(visible.begin(), visible.end());
+  for (; task.split * kAttentionSplit < longest; ++task.split) {
+    task.state = state(task.split > 0);
+    kernels.attend(task);
+    for (int q = 0; q < count && task.split > 0; ++q) {
+      if (visible[q] <= task.split * kAttentionSplit) continue;
+      kernels.merge(state(0), state(1), q, kDim);
+    }
+  }
+  std::vector<float> out(count * kDim);
+  for (int q = 0; q < count; ++q) {
+    kernels.finish(state(0), q, kDim, out.data() + q * kDim);
+  }
+  return out;
+}
+
+void ExpectSoftmax(const Pages& pages, int head, const float* query,
+                   int visible, const float* out) {
+  std::vector<double> weight(visible);
+  double max = -INFINITY, sum = 0;
+  for (int t = 0; t < visible; ++t) {
+    for (int i = 0; i < kDim; ++i)
+      weight[t] += query[i] * pages.Key(t, head, i);
+    max = std::max(max, weight[t]);
+  }
+  for (double& w : weight) sum += w = std::exp(w - max);
+  for (int i = 0; i < kDim; ++i) {
+    double expected = 0;
+    for (int t = 0; t < visible; ++t) {
+      expected += weight[t] / sum * pages.Value(t, head, i);
+    }
+    ASSERT_NEAR(out[i], expected, 1e-5) << "dimension " << i;
+  }
+}
+
+TEST(AttentionTest, MatchesASoftmaxInDouble) {
+  const std::vector<float> queries = TestNumbers(3).Vector(11 * kDim, -2, 2);
+  for (CpuPath path : TestablePaths()) {
+    const KernelTable& kernels = *FindKernels(path);
+    for (int tokens : {1, 15, 16, 17, 255, 256, 257, 700}) {
+      SCOPED_TRACE(testing::Message() << kernels.name << " " << tokens);
+      const Pages pages(kernels, tokens);
+      const std::vector<float> out =
+          Attend(kernels, pages, 1, {queries.begin(), queries.begin() + kDim},
+                 {tokens});
+      ExpectSoftmax(pages, 1, queries.data(), tokens, out.data());
+    }
+  }
+}
+
+// Queries that see different lengths, some in splits that others do not reach.
+TEST(AttentionTest, QueriesOfATileDoNotMeet) {
+  const std::vector<int> visible = {1,   5,   16,  250, 256, 257,
+                                    258, 300, 512, 513, 17};
+  const int count = static_cast<int>(visible.size());
+  const std::vector<float> queries = TestNumbers(4).Vector(count * kDim, -3, 3);
+  std::vector<float> reference;
+  for (CpuPath path : TestablePaths()) {
+    const KernelTable& kernels = *FindKernels(path);
+    SCOPED_TRACE(kernels.name);
+    const Pages pages(kernels, 513);
+    const std::vector<float> together =
+        Attend(kernels, pages, 0, queries, visible);
+    if (reference.empty()) reference = together;
+    EXPECT_TRUE(SameBits(together, reference));
+    for (int q = 0; q < count; ++q) {
+      const auto begin = queries.begin() + q * kDim;
+      const std::vector<float> alone =
+          Attend(kernels, pages, 0, {begin, begin + kDim}, {visible[q]});
+      const auto slice = together.begin() + q * kDim;
+      EXPECT_TRUE(SameBits(alone, {slice, slice + kDim})) << "query " << q;
+      ExpectSoftmax(pages, 0, queries.data() + q * kDim, visible[q],
+                    alone.data());
+    }
+  }
+}
+
+TEST(AttentionTest, RotatesHalvesAndScalesQueries) {
+  constexpr int kRope = 64;
+  std::vector<float> cosine(kRope / 2), sine(kRope / 2);
+  for (int i = 0; i < kRope / 2; ++i) {
+    cosine[i] = std::cos(0.1f * i);
+    sine[i] = std::sin(0.1f * i);
+  }
+  const std::vector<float> query = TestNumbers(5).Vector(2 * kDim);
+  for (CpuPath path : TestablePaths()) {
+    std::vector<float> rotated = query;
+    FindKernels(path)->rotate_query({.heads = 2,
+                                     .head_dim = kDim,
+                                     .rope_dim = kRope,
+                                     .cosine = cosine.data(),
+                                     .sine = sine.data(),
+                                     .scale = 0.5f,
+                                     .query = rotated.data()});
+    for (int head = 0; head < 2; ++head) {
+      const float* from = query.data() + head * kDim;
+      const float* to = rotated.data() + head * kDim;
+      for (int i = 0; i < kRope / 2; ++i) {
+        const double a = from[i], b = from[i + kRope / 2];
+        EXPECT_NEAR(to[i], 0.5 * (a * cosine[i] - b * sine[i]), 1e-6);
+        EXPECT_NEAR(to[i + kRope / 2], 0.5 * (b * cosine[i] + a * sine[i]),
+                    1e-6);
+      }
+      for (int i = kRope; i < kDim; ++i) EXPECT_EQ(to[i], 0.5f * from[i]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock

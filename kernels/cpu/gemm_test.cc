@@ -1,0 +1,219 @@
+#include <cmath>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/cpu/kernel_test_support.h"
+#include "kernels/cpu/weight_packer.h"
+
+namespace penstock {
+namespace {
+
+constexpr TensorType kTypes[] = {TensorType::kQ4_0, TensorType::kQ4_1,
+                                 TensorType::kQ8_0, TensorType::kF16,
+                                 TensorType::kBF16, TensorType::kF32};
+
+// A packed matrix that owns its bytes.
+struct Packed {
+  Packed(const std::vector<ColumnSource>& columns, int terms) {
+    WeightPacker packer(columns, terms);
+    bytes.resize(packer.bytes());
+    matrix = packer.shape();
+    for (int panel = 0; panel < matrix.panels; ++panel) {
+      packer.PackPanel(panel, bytes.data() + panel * matrix.panel_bytes);
+    }
+    matrix.data = bytes.data();
+  }
+  std::vector<uint8_t> bytes;
+  PanelMatrix matrix;
+};
+
+std::vector<ColumnSource> RowsOf(const TestTensor& tensor) {
+  std::vector<ColumnSource> columns;
+  for (int64_t row = 0; row < tensor.view.rows(); ++row) {
+    columns.push_back({&tensor.view, row});
+  }
+  return columns;
+}
+
+void QuantizeRows(const KernelTable& kernels, const std::vector<float>& x,
+                  const Activations& out) {
+  for (size_t row = 0; row * out.depth < x.size(); ++row) {
+    kernels.quantize(x.data() + row * out.depth, 0, out.depth, out,
+                     static_cast<int>(row));
+  }
+}
+
+// Rows [first, last) of the product, into y of `rows` rows.
+void Multiply(const KernelTable& kernels, const PanelMatrix& matrix,
+              const Activations& x, int first, int last, Epilogue epilogue,
+              std::vector<float>& y, size_t stride) {
+  std::vector<uint8_t> scratch(GemmScratchBytes(x.depth));
+  GemmTask task;
+  task.weights = &matrix;
+  task.x = &x;
+  task.first_row = first;
+  task.last_row = last;
+  task.last_panel = matrix.panels;
+  task.epilogue = epilogue;
+  task.y = y.data();
+  task.y_stride = stride;
+  task.scratch = scratch.data();
+  kernels.gemm(task);
+}
+
+bool Quantised(TensorType type) { return Traits(type).block_elements > 1; }
+
+// Against a sum in double over exactly dequantised weights and the activations
+// as the kernel sees them.
+void ExpectProduct(const TestTensor& weights, const TestActivations& x,
+                   int terms, int rows, const std::vector<float>& y,
+                   size_t stride) {
+  const int depth = x.view.depth;
+  std::vector<float> w(depth);
+  for (int64_t n = 0; n < weights.view.rows(); ++n) {
+    DequantizeRow(weights.view, n, absl::MakeSpan(w));
+    for (int m = 0; m < rows; ++m) {
+      double sum = 0, size = 0;
+      for (int k = 0; k < depth; ++k) {
+        const double term =
+            w[k] * (Quantised(weights.view.type)
+                        ? x.At(m, k, terms)
+                        : double{x.view.values[size_t(m) * depth + k]});
+        sum += term;
+        size += std::fabs(term);
+      }
+      ASSERT_NEAR(y[m * stride + n], sum, 1e-5 * size)
+          << "row " << m << " column " << n;
+    }
+  }
+}
+
+class GemmTest : public testing::TestWithParam<TensorType> {};
+
+TEST_P(GemmTest, MatchesASumInDouble) {
+  constexpr int kDepth = 5 * 32;  // an odd number of blocks
+  constexpr int kColumns = 3 * 16 + 9;
+  const TestTensor weights(GetParam(), kColumns, kDepth, 1);
+  for (CpuPath path : TestablePaths()) {
+    const KernelTable& kernels = *FindKernels(path);
+    for (int terms : {1, 2}) {
+      const Packed packed(RowsOf(weights), terms);
+      const size_t stride = packed.matrix.panels * kPanelColumns;
+      for (int rows : {1, 2, 3, 7, 8, 9, 13, 64}) {
+        SCOPED_TRACE(testing::Message() << kernels.name << ", " << terms
+                                        << " terms, " << rows << " rows");
+        TestActivations x(rows, kDepth, 2);
+        QuantizeRows(kernels, TestNumbers(rows).Vector(rows * kDepth), x.view);
+        std::vector<float> y(rows * stride, NAN);
+        Multiply(kernels, packed.matrix, x.view, 0, rows, Epilogue::kStore, y,
+                 stride);
+        ExpectProduct(weights, x, terms, rows, y, stride);
+        // Columns that only fill the last panel are zero.
+        EXPECT_EQ(y[kColumns], 0);
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, IsTheSameBitsOnEveryPathAndForAnyRows) {
+  constexpr int kDepth = 7 * 32;
+  constexpr int kRows = 29;
+  const TestTensor weights(GetParam(), 7 * 16, kDepth, 2);
+  const std::vector<float> values =
+      TestNumbers(3).Vector(kRows * kDepth, -3, 5);
+  for (int terms : {1, 2}) {
+    const Packed packed(RowsOf(weights), terms);
+    const size_t stride = packed.matrix.panels * kPanelColumns;
+    std::vector<float> reference;
+    for (CpuPath path : TestablePaths()) {
+      const KernelTable& kernels = *FindKernels(path);
+      SCOPED_TRACE(testing::Message() << kernels.name << ", terms " << terms);
+      TestActivations x(kRows, kDepth, 2);
+      QuantizeRows(kernels, values, x.view);
+      std::vector<float> whole(kRows * stride);
+      Multiply(kernels, packed.matrix, x.view, 0, kRows, Epilogue::kStore,
+               whole, stride);
+      if (reference.empty()) reference = whole;
+      EXPECT_TRUE(SameBits(whole, reference));
+      for (int step : {1, 2, 3, 8}) {
+        std::vector<float> parts(kRows * stride);
+        for (int row = 0; row < kRows; row += step) {
+          Multiply(kernels, packed.matrix, x.view, row,
+                   std::min(kRows, row + step), Epilogue::kStore, parts,
+                   stride);
+        }
+        EXPECT_TRUE(SameBits(parts, reference)) << step << " rows at a time";
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, GatesAndAdds) {
+  constexpr int kDepth = 64, kRows = 3, kColumns = 32;
+  const TestTensor gate(GetParam(), kColumns, kDepth, 4);
+  const TestTensor up(GetParam(), kColumns, kDepth, 5);
+  std::vector<ColumnSource> alternate;
+  for (int panel = 0; panel < 2; ++panel) {
+    for (const TestTensor* tensor : {&gate, &up}) {
+      for (int i = 0; i < 16; ++i) {
+        alternate.push_back({&tensor->view, panel * 16 + i});
+      }
+    }
+  }
+  for (CpuPath path : TestablePaths()) {
+    const KernelTable& kernels = *FindKernels(path);
+    SCOPED_TRACE(kernels.name);
+    TestActivations x(kRows, kDepth, 1);
+    QuantizeRows(kernels, TestNumbers(6).Vector(kRows * kDepth), x.view);
+    auto product = [&](const TestTensor& weights) {
+      const Packed packed(RowsOf(weights), 1);
+      std::vector<float> y(kRows * kColumns);
+      Multiply(kernels, packed.matrix, x.view, 0, kRows, Epilogue::kStore, y,
+               kColumns);
+      return y;
+    };
+    const std::vector<float> gates = product(gate), ups = product(up);
+
+    const Packed fused(alternate, 1);
+    std::vector<float> gated(kRows * kColumns);
+    Multiply(kernels, fused.matrix, x.view, 0, kRows, Epilogue::kGatedSilu,
+             gated, kColumns);
+    for (size_t i = 0; i < gated.size(); ++i) {
+      const double g = gates[i];
+      const double expected = g / (1 + std::exp(-g)) * ups[i];
+      EXPECT_NEAR(gated[i], expected, 1e-6 * std::fabs(expected));
+    }
+
+    const Packed plain(RowsOf(up), 1);
+    std::vector<float> sum(kRows * kColumns, 0.25f);
+    Multiply(kernels, plain.matrix, x.view, 0, kRows, Epilogue::kAdd, sum,
+             kColumns);
+    for (size_t i = 0; i < sum.size(); ++i) {
+      EXPECT_EQ(sum[i], 0.25f + ups[i]);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, GemmTest, testing::ValuesIn(kTypes),
+                         [](const auto& info) {
+                           return std::string(Traits(info.param).name);
+                         });
+
+TEST(WeightPackerTest, MixedTypesAreHeldAsFloats) {
+  const TestTensor nibbles(TensorType::kQ4_1, 3, 64, 7);
+  const TestTensor bytes(TensorType::kQ8_0, 2, 64, 8);
+  const Packed packed({{&bytes.view, 1}, {&nibbles.view, 2}}, 1);
+  ASSERT_EQ(packed.matrix.format, PanelFormat::kFloat);
+  const float* panel = reinterpret_cast<const float*>(packed.bytes.data());
+  std::vector<float> first(64), second(64);
+  DequantizeRow(bytes.view, 1, absl::MakeSpan(first));
+  DequantizeRow(nibbles.view, 2, absl::MakeSpan(second));
+  for (int k = 0; k < 64; ++k) {
+    EXPECT_EQ(panel[k * 16], first[k]);
+    EXPECT_EQ(panel[k * 16 + 1], second[k]);
+    EXPECT_EQ(panel[k * 16 + 2], 0);
+  }
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/model/files/tensor_view.h"
+#include "kernels/cpu/cpu_path.h"
+#include "kernels/cpu/kernel_table.h"
+
+namespace penstock {
+
+// Small deterministic numbers for kernel tests.
+class TestNumbers {
+ public:
+  explicit TestNumbers(uint64_t seed) : state_(seed * 2 + 1) {}
+  uint32_t Bits();
+  float Between(float low, float high);
+  std::vector<float> Vector(size_t count, float low = -1, float high = 1);
+
+ private:
+  uint64_t state_;
+};
+
+// A matrix of random elements in any stored type; owns its bytes.
+struct TestTensor {
+  TestTensor(TensorType type, int64_t rows, int64_t cols, uint64_t seed);
+  TestTensor(const TestTensor&) = delete;
+  TestTensor& operator=(const TestTensor&) = delete;
+
+  std::vector<uint8_t> bytes;
+  TensorView view;
+};
+
+// Activations that own their memory.
+struct TestActivations {
+  TestActivations(int rows, int depth, int terms);
+  TestActivations(const TestActivations&) = delete;
+  TestActivations& operator=(const TestActivations&) = delete;
+  // What the matrices see of an element, in `terms` terms; exact.
+  double At(int row, int k, int terms) const;
+
+  Activations view;
+
+ private:
+  std::vector<int8_t> quants_;
+  std::vector<float> scales_, scaled_sums_, values_;
+  std::vector<int32_t> sums_;
+};
+
+// The paths that this machine can run, the scalar one first. Says on stdout
+// which ones it cannot.
+std::vector<CpuPath> TestablePaths();
+
+// Uses the bit patterns: equal NaNs are equal, and 0 differs from -0.
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b);
+
+}  // namespace penstock

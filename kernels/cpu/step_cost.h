@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/api/step_plan.h"
+#include "kernels/cpu/cpu_model.h"
+
+namespace penstock {
+
+// What a step has to move and compute whatever the kernels do: the least, to
+// set measured time against what the machine can.
+struct StepCost {
+  uint64_t weight_bytes = 0;  // packed weights, read once
+  uint64_t kv_bytes = 0;      // pages, read once by each sequence, and written
+  uint64_t int8_ops = 0;      // multiplications and additions of matrices
+  uint64_t float_ops = 0;     // the same of F16, BF16 and F32 matrices, and of
+                              // attention
+};
+
+// Precondition: the plan passed CheckPlan.
+StepCost CostOf(const CpuModel& model, const StepPlan& plan);
+
+}  // namespace penstock
