@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tools/penstock/cluster_options.h"
 #include "tools/penstock/process_group.h"
 
 namespace penstock {
@@ -13,26 +14,8 @@ namespace penstock {
 // order, watched, and drained in order. Used once, by the main thread.
 class LocalCluster {
  public:
-  static constexpr int kMaxWorkers = 64;
-
-  struct Options {
-    std::string model;
-    std::string model_name;
-    int prefill = 1;
-    int decode = 1;
-    bool one_process = false;
-    std::string transport = "auto";
-    std::string grpc = "127.0.0.1:50051";
-    std::string http = "127.0.0.1:8080";
-    int threads = 0;
-    std::string kv_memory;
-    std::string backend;
-    double start_timeout_seconds = 120;
-    double drain_timeout_seconds = 30;
-    bool json = false;
-  };
-
-  explicit LocalCluster(const Options& options);
+  explicit LocalCluster(const ClusterOptions& options);
+  ~LocalCluster();
 
   // Returns OK after a drain that a signal asked for, and the reason when the
   // cluster could not start or its router ended.
@@ -47,18 +30,19 @@ class LocalCluster {
   };
 
   absl::Status StartAll();
+  absl::Status StartWorkers(const std::string& role, int count);
+  std::vector<std::string> RouterArguments() const;
+  std::vector<std::string> WorkerArguments(const std::string& name) const;
   // Starts one server and waits until it says where it listens.
-  absl::StatusOr<Server> StartServer(const std::string& role,
-                                     const std::string& name,
-                                     std::vector<std::string> arguments);
+  absl::Status StartServer(const std::string& role, const std::string& name,
+                           std::vector<std::string> arguments);
   absl::Status WaitUntilServing();
+  void Report() const;
   absl::Status Watch();
   void Stop();
   void StopServers(bool routers);
-  void PrintReady() const;
-  void PrintReadyJson() const;
 
-  const Options options_;
+  const ClusterOptions options_;
   ProcessGroup group_;
   std::string directory_;        // of the server binaries
   int key_fd_ = -1;              // a memfd with the cluster key

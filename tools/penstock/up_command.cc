@@ -1,25 +1,27 @@
 #include <memory>
 #include <string>
 
+#include "tools/penstock/cluster_options.h"
 #include "tools/penstock/command.h"
 #include "tools/penstock/local_cluster.h"
+#include "tools/penstock/one_process.h"
 
 namespace penstock {
 
 void AddUpCommand(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("up", "A cluster in this terminal, until Ctrl-C.");
-  auto options = std::make_shared<LocalCluster::Options>();
+  auto options = std::make_shared<ClusterOptions>();
   command->add_option("model", options->model, "GGUF file")->required();
   command->add_option("--model-name", options->model_name,
                       "served name; default: the file's");
-  const auto workers = CLI::Range(1, LocalCluster::kMaxWorkers);
+  const auto workers = CLI::Range(1, ClusterOptions::kMaxWorkers);
   command->add_option("--prefill", options->prefill, "prefill workers")
       ->check(workers);
   command->add_option("--decode", options->decode, "decode workers")
       ->check(workers);
   command->add_flag("--one-process", options->one_process,
-                    "everything in this process");
+                    "everything in this process: one worker of both kinds");
   command
       ->add_option("--transport", options->transport,
                    "how KV moves between workers")
@@ -34,6 +36,11 @@ void AddUpCommand(CLI::App& app, Action& action) {
                       "KV memory of each worker, such as 512MiB");
   command->add_option("--backend", options->backend,
                       "auto, or what `penstock-decode --help` lists");
+  command
+      ->add_option("--local-prefill-tokens", options->local_prefill_tokens,
+                   "decode itself prefills prompts with fewer uncached "
+                   "tokens; default 16")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--start-timeout", options->start_timeout_seconds,
                       "seconds until everything must be ready");
   command->add_option("--drain-timeout", options->drain_timeout_seconds,
@@ -41,7 +48,10 @@ void AddUpCommand(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json,
                     "one JSON document when everything is ready");
   command->callback([options, &action] {
-    action = [options] { return LocalCluster(*options).Run(); };
+    action = [options] {
+      return options->one_process ? RunInOneProcess(*options)
+                                  : LocalCluster(*options).Run();
+    };
   });
 }
 

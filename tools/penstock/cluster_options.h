@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace penstock {
+
+// What `penstock up` was told.
+struct ClusterOptions {
+  static constexpr int kMaxWorkers = 64;
+
+  std::string model;  // path
+  std::string model_name;
+  int prefill = 1;
+  int decode = 1;
+  bool one_process = false;
+  std::string transport = "auto";
+  std::string grpc = "127.0.0.1:50051";
+  std::string http = "127.0.0.1:8080";
+  int threads = 0;  // of the host; 0: its cores
+  std::string kv_memory = "512MiB";
+  std::string backend = "auto";
+  std::optional<int> local_prefill_tokens;
+  double start_timeout_seconds = 120;
+  double drain_timeout_seconds = 30;
+  bool json = false;
+};
+
+}  // namespace penstock

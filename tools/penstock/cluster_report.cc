@@ -1,0 +1,102 @@
+#include "tools/penstock/cluster_report.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/check.h"
+#include "common/config/command_line.h"
+#include "common/env/real/entropy.h"
+#include "common/model/files/model_file.h"
+#include "common/model/kv_layout.h"
+#include "nlohmann/json.hpp"
+#include "tools/penstock/json_line.h"
+
+namespace penstock {
+namespace {
+
+using Json = nlohmann::json;
+
+// Tokens whose KV fits into the memory of one worker; 0 when unknown.
+uint64_t KvTokens(const ClusterOptions& options) {
+  const auto model = OpenModelFile(options.model);
+  const auto bytes = ParseSize("kv-memory", options.kv_memory);
+  if (!model.ok() || !bytes.ok()) return 0;
+  const KvType type = options.backend == "oracle" ? KvType::kF32 : KvType::kF16;
+  return *bytes / KvLayout::For((*model)->spec(), type).block_bytes() *
+         kBlockTokens;
+}
+
+void PrintJson(const std::vector<RunningServer>& servers) {
+  Json list = Json::array();
+  for (const RunningServer& server : servers) {
+    list.push_back({{"name", server.name},
+                    {"role", server.role},
+                    {"pid", server.pid},
+                    {"grpc", server.grpc},
+                    {"metrics", server.metrics}});
+  }
+  std::cout << JsonLine({{"grpc", servers[0].grpc},
+                         {"metrics", servers[0].metrics},
+                         {"servers", std::move(list)}})
+            << std::endl;
+}
+
+}  // namespace
+
+void ReportReady(const ClusterOptions& options,
+                 const std::vector<RunningServer>& servers) {
+  if (options.json) {
+    PrintJson(servers);
+    return;
+  }
+  const RunningServer& router = servers[0];
+  std::error_code error;
+  const std::filesystem::path self =
+      std::filesystem::read_symlink("/proc/self/exe", error);
+  std::cout << "\ngRPC     " << router.grpc << "\nmetrics  http://"
+            << router.metrics << "/metrics\n";
+  Client client(router.grpc);
+  const absl::StatusOr<v1::GetModelInfoResponse> info =
+      client.GetModelInfo(absl::Seconds(1));
+  if (info.ok()) {
+    std::cout << absl::StrFormat(
+        "capacity %s: %d prefill and %d decode workers with room for %d tokens "
+        "each, prompts up to %d tokens\n",
+        info->model(), info->prefill_workers(), info->decode_workers(),
+        KvTokens(options), info->max_prompt_tokens());
+  }
+  std::cout << "\nTry it:  " << self.string() << " generate --server "
+            << router.grpc << " --chat \"Why is the sky blue?\"\n"
+            << "Ctrl-C drains and stops everything.\n"
+            << std::endl;
+}
+
+bool IsServing(Client& router, int prefill, int decode) {
+  const absl::StatusOr<v1::GetModelInfoResponse> info =
+      router.GetModelInfo(absl::Milliseconds(250));
+  return info.ok() && static_cast<int>(info->prefill_workers()) >= prefill &&
+         static_cast<int>(info->decode_workers()) >= decode;
+}
+
+int MakeClusterKey() {
+  std::string key;  // 256 bits, in hexadecimal
+  for (int i = 0; i < 4; ++i) {
+    absl::StrAppendFormat(&key, "%016x", DrawEntropy());
+  }
+  const int fd = memfd_create("penstock-cluster-key", MFD_CLOEXEC);
+  CHECK(fd >= 0) << "memfd_create: errno " << errno;
+  CHECK(write(fd, key.data(), key.size()) == static_cast<ssize_t>(key.size()));
+  return fd;
+}
+
+std::string KeyPath(int fd) { return absl::StrCat("/proc/self/fd/", fd); }
+
+}  // namespace penstock

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/penstock/client.h"
+#include "tools/penstock/cluster_options.h"
+
+namespace penstock {
+
+// One server of a running cluster.
+struct RunningServer {
+  std::string name;
+  std::string role;
+  pid_t pid = 0;
+  std::string grpc;
+  std::string metrics;
+};
+
+// Tells on stdout that everything is ready: addresses, a copyable call and
+// what fits, or the same as one JSON document. `servers` begins with the
+// router.
+void ReportReady(const ClusterOptions& options,
+                 const std::vector<RunningServer>& servers);
+
+// Whether the router has at least so many ready workers of each kind.
+bool IsServing(Client& router, int prefill, int decode);
+
+// A descriptor of memory that holds a new random cluster key: never in
+// arguments or on disk. KeyPath names it for a process that has it as `fd`.
+int MakeClusterKey();
+std::string KeyPath(int fd);
+
+}  // namespace penstock
