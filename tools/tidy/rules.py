@@ -1,5 +1,6 @@
 """The rules. Each yields (line, message) for one Source."""
 
+import posixpath
 import re
 
 # Below this rank code is the functional core or its ports: no threads, locks,
@@ -32,6 +33,7 @@ _CORE_WORDS = re.compile(
 _RANGE_FOR = re.compile(
     r'\bfor\s*\([^;{}]*?[^:]:(?!:)(?P<range>[^;{}]*?)\)\s*(?:\{|\w)'
 )
+_LINK = re.compile(r'\]\(([^)\s]+)\)')
 _UNFINISHED = re.compile(r'\b(?:TODO|FIXME|XXX|HACK)\b')
 _MACHINE_PATH = re.compile(r'(?<![\w.~}/])/(?:work|root|tmp|home)/\w')
 _COPYRIGHT = re.compile(r'\bcopyright\b|\(c\) *(?:19|20)\d\d', re.IGNORECASE)
@@ -121,6 +123,18 @@ def pragma_once(source):
         r'^#pragma once$', source.text, re.MULTILINE
     ):
         yield 1, 'a header needs #pragma once'
+
+
+def links(path, contents, exists):
+    """Relative links of a document name something of the repository."""
+    for number, line in enumerate(contents.splitlines(), 1):
+        for target in _LINK.findall(line):
+            if '://' in target or target.startswith('#'):
+                continue
+            joined = posixpath.normpath(posixpath.join(
+                posixpath.dirname(path), target.split('#')[0]))
+            if not exists(joined):
+                yield number, f'links to {target}, which does not exist'
 
 
 def text(contents):

@@ -58,6 +58,10 @@ class Repository:
     def exists(self, path):
         return (self._root / path).is_file()
 
+    def exists_any(self, path):
+        """A file or a folder."""
+        return (self._root / path).exists()
+
 
 def _generated_exists(repository, path):
     """protos/x.pb.h is made from protos/x.proto."""
@@ -78,6 +82,8 @@ def check(repository, layers):
         contents = repository.read(path)
         if not path.startswith(_SELF):
             report(path, rules.text(contents))
+        if path.endswith('.md'):
+            report(path, rules.links(path, contents, repository.exists_any))
         lines = contents.count('\n')
         if lines > rules.LONG_FILE_LINES and not path.endswith('.md'):
             notes.append(f'{path}: note: {lines} lines')

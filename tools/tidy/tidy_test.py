@@ -32,6 +32,10 @@ class _Files:
     def exists(self, path):
         return path in self._files
 
+    def exists_any(self, path):
+        return any(
+            file == path or file.startswith(path + '/') for file in self._files)
+
 
 def _check(files):
     violations, _ = tidy.check(_Files(files), _LAYERS)
@@ -176,6 +180,14 @@ class HouseRuleTest(unittest.TestCase):
             self.assertEqual(len(found), 1, line)
             self.assertIn(word, found[0])
         self.assertEqual(_check({'docs/a.md': 'the work/tmp folder\n'}), [])
+
+    def test_links(self):
+        document = ('[a](../common/base/id.h) [b](../common) [c](#part)\n'
+                    '[d](https://example.org/x) [e](gone.md)\n')
+        self.assertEqual(
+            _check({'docs/a.md': document,
+                    'common/base/id.h': '#pragma once\n'}),
+            ['docs/a.md:2: links to gone.md, which does not exist'])
 
     def test_long_files_are_notes(self):
         violations, notes = tidy.check(
