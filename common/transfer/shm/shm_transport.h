@@ -19,8 +19,8 @@ class ShmTransport {
     TransportOptions worker;
     // Name of the abstract socket, without the leading zero byte; empty: a
     // random one.
-    std::string listen;
-    SocketTransport::Limits limits;
+    std::string listen = {};
+    SocketTransport::Limits limits = {};
   };
 
   // FAILED_PRECONDITION: the arena is not a memfd. INVALID_ARGUMENT: the name

@@ -17,8 +17,8 @@ class TcpTransport {
     // Numeric, "127.0.0.1:0" or "[::1]:4711"; port 0: the system chooses.
     std::string listen = "127.0.0.1:0";
     // The host that peers dial, numeric; empty: the one listened on.
-    std::string advertised_host;
-    SocketTransport::Limits limits;
+    std::string advertised_host = {};
+    SocketTransport::Limits limits = {};
   };
 
   // INVALID_ARGUMENT: an address makes no sense; UNAVAILABLE: it is taken or
