@@ -63,6 +63,24 @@ grpc::ChannelArguments Arguments() {
   return arguments;
 }
 
+// gRPC's callback threads end with the last channel or server that uses them,
+// and join themselves, which aborts, when a stream that ends on one of them is
+// the last. So one user stays for the life of the process: a call that is
+// never started, on a channel that never connects.
+void KeepCallbackThreads() {
+  struct Keeper : grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+    grpc::GenericStub stub{
+        grpc::CreateChannel("unix:unused", grpc::InsecureChannelCredentials())};
+    grpc::ClientContext context;
+  };
+  static Keeper* const keeper = [] {
+    auto* made = new Keeper;
+    made->stub.PrepareBidiStreamingCall(&made->context, kPairMethod, {}, made);
+    return made;
+  }();
+  static_cast<void>(keeper);
+}
+
 class GrpcChannel : public RpcChannel {
  public:
   explicit GrpcChannel(const std::string& address)
@@ -85,6 +103,7 @@ class GrpcChannel : public RpcChannel {
 }  // namespace
 
 std::unique_ptr<RpcChannel> RpcChannel::Open(const std::string& address) {
+  KeepCallbackThreads();
   return std::make_unique<GrpcChannel>(address);
 }
 

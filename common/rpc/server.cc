@@ -1,8 +1,10 @@
 #include "common/rpc/server.h"
 
 #include <chrono>
+#include <cstdio>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/log.h"
@@ -52,6 +54,11 @@ class GrpcServer : public RpcServer {
 
 // gRPC's own lines would say again, at length, what our errors say.
 void LogFromGrpc(gpr_log_func_args* args) {
+  // The last words before it aborts the process.
+  if (absl::StartsWith(args->message, "assertion failed")) {
+    std::fprintf(stderr, "%s:%d: %s\n", args->file, args->line, args->message);
+    return;
+  }
   Log(LogLevel::kDebug, args->message,
       {{"from", "grpc"}, {"file", args->file}});
 }
