@@ -35,29 +35,12 @@ absl::Status FromPrompt(const absl::Status& status) {
   return MakeError(ReasonOf(error->kind), status.message(), error->field);
 }
 
-// What Validate calls a field, and where a client finds it in its request.
-constexpr std::pair<absl::string_view, absl::string_view> kPaths[] = {
-    {"temperature", "sampling.temperature"},
-    {"top_k", "sampling.top_k"},
-    {"top_p", "sampling.top_p"},
-    {"logprobs", "sampling.logprobs"},
-    {"max_tokens", "stop.max_tokens"},
-    {"stop_ids", "stop.ids"},
-    {"stop", "stop.strings"},
-    {"timeout", "timeout_ms"},
-};
-
-// Validate's messages begin with the field: "top_p is 2; ...".
+// Validate's messages begin with the field: "sampling.top_p is 2; ...".
 absl::Status FromValidate(const absl::Status& status) {
   if (status.ok()) return status;
-  absl::string_view rest = status.message();
-  const absl::string_view name = rest.substr(0, rest.find(' '));
-  rest.remove_prefix(name.size());
-  std::string path(name);
-  for (const auto& [domain, api] : kPaths) {
-    if (name == domain) path = std::string(api);
-  }
-  return MakeError(ErrorReason::kInvalidField, absl::StrCat(path, rest), path);
+  const absl::string_view message = status.message();
+  return MakeError(ErrorReason::kInvalidField, message,
+                   message.substr(0, message.find(' ')));
 }
 
 }  // namespace
