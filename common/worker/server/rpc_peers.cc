@@ -45,7 +45,9 @@ class RpcPeers::Link : public StreamHandler {
     }
   }
 
+  // Nothing that still arrives counts.
   void Break(const absl::Status& why) {
+    broken_ = why;
     if (stream_ != nullptr) stream_->Close(why);
   }
 
@@ -53,7 +55,7 @@ class RpcPeers::Link : public StreamHandler {
   void Orphan() { peers_ = nullptr; }
 
   void OnMessage(std::string bytes) override {
-    if (peers_ == nullptr) return;
+    if (peers_ == nullptr || !broken_.ok()) return;
     auto frame = DecodeHandoffFrame(bytes);
     if (!frame.ok()) {
       Break(frame.status());
@@ -78,7 +80,9 @@ class RpcPeers::Link : public StreamHandler {
 
   void OnClosed(const absl::Status& status) override {
     stream_ = nullptr;
-    if (peers_ != nullptr) peers_->OnLinkClosed(this, status);
+    if (peers_ == nullptr) return;
+    // Our own reason says more than how the stream then ended.
+    peers_->OnLinkClosed(this, broken_.ok() ? status : broken_);
   }
 
   bool dialled() const { return dialled_; }
@@ -94,6 +98,7 @@ class RpcPeers::Link : public StreamHandler {
   WorkerKey key_;  // once it said hello
   uint64_t sent_ = 0;
   uint64_t received_ = 0;
+  absl::Status broken_;
 };
 
 RpcPeers::RpcPeers(WorkerKey self, std::shared_ptr<Inbox> inbox)
@@ -135,8 +140,13 @@ void RpcPeers::Dial(const PeerAddress& address) {
   for (auto& [key, link] : dialled_) {
     if (key.name != address.worker) continue;
     // Answered later, never from inside the call.
-    inbox_->Post([this, key = key] {
-      if (Find(key, true) != nullptr) listener_->OnPeerReady(key);
+    inbox_->Post([this, address, key = key] {
+      if (Find(key, true) != nullptr) {
+        listener_->OnPeerReady(key);
+      } else {
+        listener_->OnDialFailed(address,
+                                absl::UnavailableError("it was just lost"));
+      }
     });
     return;
   }
@@ -166,6 +176,11 @@ void RpcPeers::OnHello(Link* link, const WorkerKey& peer) {
                      link->wanted().worker)));
     return;
   }
+  if (peer.name == self_.name) {
+    link->Break(absl::FailedPreconditionError(absl::StrCat(
+        "two workers are named ", peer.name, "; give each its own --name")));
+    return;
+  }
   auto& links = link->dialled() ? dialled_ : accepted_;
   // An earlier stream of that name is dead, whether it knows or not.
   for (auto it = links.begin(); it != links.end();) {
@@ -186,6 +201,8 @@ void RpcPeers::OnHello(Link* link, const WorkerKey& peer) {
 void RpcPeers::OnLinkClosed(Link* link, const absl::Status& status) {
   absl::Status why =
       status.ok() ? absl::UnavailableError("it ended the stream") : status;
+  // Peers that move leave no channels behind.
+  if (link->dialled()) channels_.erase(link->wanted().control);
   if (link->key().incarnation && Find(link->key(), link->dialled()) == link) {
     (link->dialled() ? dialled_ : accepted_).erase(link->key());
     Log(LogLevel::kWarning, "peer lost",
@@ -197,7 +214,6 @@ void RpcPeers::OnLinkClosed(Link* link, const absl::Status& status) {
   auto it = dialling_.find(link->wanted().worker);
   if (it == dialling_.end() || it->second != link) return;
   dialling_.erase(it);
-  channels_.erase(link->wanted().control);
   for (int i = 0; i < link->pending_dials; ++i) {
     listener_->OnDialFailed(link->wanted(), why);
   }
