@@ -12,17 +12,20 @@
 namespace penstock {
 namespace {
 
-absl::StatusOr<std::unique_ptr<KvTransport>> Make(TransportKind kind,
-                                                  const TransportOptions& base,
-                                                  const std::string& listen) {
-  switch (kind) {
+absl::StatusOr<std::unique_ptr<KvTransport>> Make(
+    const TransportOptions& base, const TransportWorker::Options& options) {
+  switch (options.kind) {
     case TransportKind::kInproc:
       return InprocTransport::Create({.worker = base});
     case TransportKind::kShm:
-      return ShmTransport::Create({.worker = base, .listen = listen});
+      return ShmTransport::Create({.worker = base,
+                                   .listen = options.listen,
+                                   .limits = {.handshake = options.handshake}});
     case TransportKind::kTcp:
       return TcpTransport::Create(
-          {.worker = base, .listen = listen.empty() ? "127.0.0.1:0" : listen});
+          {.worker = base,
+           .listen = options.listen.empty() ? "127.0.0.1:0" : options.listen,
+           .limits = {.handshake = options.handshake}});
   }
   return absl::InternalError("no such kind");
 }
@@ -58,8 +61,7 @@ absl::StatusOr<std::unique_ptr<TransportWorker>> TransportWorker::Create(
     ++w->wakes_;
     w->woken_.notify_all();
   };
-  ASSIGN_OR_RETURN(worker->transport_,
-                   Make(options.kind, base, options.listen));
+  ASSIGN_OR_RETURN(worker->transport_, Make(base, options));
   return worker;
 }
 

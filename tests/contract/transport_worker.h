@@ -33,6 +33,8 @@ class TransportWorker {
     int blocks = 16;
     // Where to listen, in the transport's own words; empty: its default.
     std::string listen;
+    // From dial or accept to the verdict; not in process.
+    absl::Duration handshake = absl::Seconds(60);
     std::shared_ptr<PageFaults> faults;
   };
 
