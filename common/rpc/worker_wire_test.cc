@@ -1,0 +1,328 @@
+#include "common/rpc/worker_wire.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/peer/error_reason.h"
+#include "common/rpc/wire_check.h"
+#include "common/rpc/wire_expectations.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "protos/worker.pb.h"
+
+namespace penstock {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<BlockHash> Hashes() { return {BlockHash(kBig), BlockHash(1)}; }
+
+LegRequest ExampleLeg() {
+  LegRequest leg;
+  GenerateRequest& request = leg.request;
+  request.id = RequestId(kBig);
+  request.client_request_id = "client-7";
+  request.model = "tiny";
+  request.prompt = {0, 5, 49151};
+  request.sampling = {0.0f, 40, 0.9f, kBig, 0};
+  request.stop = {7, {2, 3}, {"\n\n", "End"}, true};
+  request.tenant = "t";
+  request.cache_salt = "s";
+  request.priority = -3;
+  request.timeout = absl::Milliseconds(1500);
+  leg.attempt = AttemptId(2);
+  leg.partner = {"decode-0", "127.0.0.1:7"};
+  leg.worker_incarnation = Incarnation(kBig - 1);
+  return leg;
+}
+
+TEST(WorkerWireTest, LegRequestKeepsEveryField) {
+  const auto leg = DecodeLegRequest(EncodeLegRequest(ExampleLeg()));
+  ASSERT_TRUE(leg.ok()) << leg.status();
+  const GenerateRequest& request = leg->request;
+  EXPECT_EQ(request.id, RequestId(kBig));
+  EXPECT_EQ(request.client_request_id, "client-7");
+  EXPECT_EQ(request.model, "tiny");
+  EXPECT_THAT(request.prompt, ElementsAre(0, 5, 49151));
+  EXPECT_EQ(request.sampling.temperature, 0.0f);
+  EXPECT_EQ(request.sampling.top_k, 40);
+  EXPECT_EQ(request.sampling.top_p, 0.9f);
+  EXPECT_EQ(request.sampling.seed, kBig);
+  EXPECT_EQ(request.sampling.logprobs, 0);
+  EXPECT_EQ(request.stop.max_tokens, 7);
+  EXPECT_THAT(request.stop.stop_ids, ElementsAre(2, 3));
+  EXPECT_THAT(request.stop.stop_strings, ElementsAre("\n\n", "End"));
+  EXPECT_TRUE(request.stop.ignore_eos);
+  EXPECT_EQ(request.tenant, "t");
+  EXPECT_EQ(request.cache_salt, "s");
+  EXPECT_EQ(request.priority, -3);
+  EXPECT_EQ(request.timeout, absl::Milliseconds(1500));
+  EXPECT_EQ(leg->attempt, AttemptId(2));
+  EXPECT_EQ(leg->partner.worker, "decode-0");
+  EXPECT_EQ(leg->partner.control, "127.0.0.1:7");
+  EXPECT_EQ(leg->worker_incarnation, Incarnation(kBig - 1));
+}
+
+TEST(WorkerWireTest, LegRequestKeepsWhatIsAbsent) {
+  LegRequest leg = ExampleLeg();
+  leg.request.timeout = absl::InfiniteDuration();
+  leg.request.sampling.logprobs = -1;
+  leg.partner = {};
+  const auto decoded = DecodeLegRequest(EncodeLegRequest(leg));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->request.timeout, absl::InfiniteDuration());
+  EXPECT_EQ(decoded->request.sampling.logprobs, -1);
+  EXPECT_EQ(decoded->partner.worker, "");
+}
+
+TEST(WorkerWireTest, LegRequestRefusesWhatCannotBe) {
+  const std::string good = EncodeLegRequest(ExampleLeg());
+  auto refused = [&](auto change) {
+    return DecodeLegRequest(Changed<v1::LegRequest>(good, change)).status();
+  };
+  ExpectRefused(refused([](auto& p) { p.mutable_request()->set_id(0); }),
+                "request.id");
+  ExpectRefused(refused([](auto& p) { p.set_attempt(0); }), "attempt");
+  ExpectRefused(
+      refused([](auto& p) { p.mutable_request()->set_timeout_us(-1); }),
+      "request.timeout_us");
+  ExpectRefused(refused([](auto& p) {
+                  p.mutable_request()->set_timeout_us(
+                      std::numeric_limits<int64_t>::max());
+                }),
+                "request.timeout_us");
+  ExpectRefused(refused([](auto& p) { p.mutable_partner()->set_worker(""); }),
+                "partner.worker");
+  ExpectRefused(refused([](auto& p) {
+                  p.mutable_partner()->set_control(std::string(300, 'a'));
+                }),
+                "partner.control");
+  const absl::Status future = refused([](auto& p) {
+    p.mutable_protocol()->set_min(2);
+    p.mutable_protocol()->set_max(3);
+  });
+  EXPECT_EQ(future.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(ErrorInfoOf(future).reason, ErrorReason::kIncompatibleWorker);
+  EXPECT_EQ(refused([](auto& p) { p.clear_protocol(); }).code(),
+            absl::StatusCode::kFailedPrecondition);
+  // A range that reaches ours is welcome, and so are fields of the future.
+  EXPECT_TRUE(refused([](auto& p) { p.mutable_protocol()->set_max(9); }).ok());
+  std::string extended = good;
+  extended += std::string("\xf8\x07\x01", 3);  // field 127, varint 1
+  EXPECT_TRUE(DecodeLegRequest(extended).ok());
+}
+
+TokenFrame ExampleFrame() {
+  TokenFrame frame;
+  frame.attempt = AttemptId(3);
+  frame.sample = 1;
+  frame.first_index = 12;
+  frame.tokens.push_back({5, "h\xc3\xa9", {-0.25f, {{5, -0.25f}, {0, -3}}}});
+  frame.tokens.push_back({0, "", {}});
+  frame.finish = FinishReason::kLength;
+  frame.final_text = "rest";
+  frame.usage = {26, 16, 14};
+  frame.timings = {absl::Microseconds(1), absl::Microseconds(2),
+                   absl::Microseconds(3), absl::Microseconds(4),
+                   absl::Seconds(5)};
+  frame.transfer = {"shm", kBig, 3, 4, 5};
+  return frame;
+}
+
+TEST(WorkerWireTest, FrameKeepsEveryField) {
+  const auto event = DecodeLegEvent(EncodeLegEvent(ExampleFrame()));
+  ASSERT_TRUE(event.ok()) << event.status();
+  const TokenFrame& frame = std::get<TokenFrame>(*event);
+  EXPECT_EQ(frame.attempt, AttemptId(3));
+  EXPECT_EQ(frame.sample, 1);
+  EXPECT_EQ(frame.first_index, 12);
+  ASSERT_EQ(frame.tokens.size(), 2u);
+  EXPECT_EQ(frame.tokens[0].id, 5);
+  EXPECT_EQ(frame.tokens[0].text, "h\xc3\xa9");
+  EXPECT_EQ(frame.tokens[0].logprobs.logprob, -0.25f);
+  EXPECT_THAT(frame.tokens[0].logprobs.top,
+              ElementsAre(std::pair<TokenId, float>(5, -0.25f),
+                          std::pair<TokenId, float>(0, -3.0f)));
+  EXPECT_EQ(frame.tokens[1].id, 0);
+  EXPECT_TRUE(frame.tokens[1].logprobs.top.empty());
+  EXPECT_EQ(frame.finish, FinishReason::kLength);
+  EXPECT_EQ(frame.final_text, "rest");
+  EXPECT_EQ(frame.usage.prompt_tokens, 26);
+  EXPECT_EQ(frame.usage.cached_tokens, 16);
+  EXPECT_EQ(frame.usage.completion_tokens, 14);
+  EXPECT_EQ(frame.timings.queue, absl::Microseconds(1));
+  EXPECT_EQ(frame.timings.prefill, absl::Microseconds(2));
+  EXPECT_EQ(frame.timings.transfer, absl::Microseconds(3));
+  EXPECT_EQ(frame.timings.first_token, absl::Microseconds(4));
+  EXPECT_EQ(frame.timings.decode, absl::Seconds(5));
+  EXPECT_EQ(frame.transfer.transport, "shm");
+  EXPECT_EQ(frame.transfer.bytes_moved, kBig);
+  EXPECT_EQ(frame.transfer.blocks_moved, 3u);
+  EXPECT_EQ(frame.transfer.blocks_shared, 4u);
+  EXPECT_EQ(frame.transfer.decode_prompt_tokens, 5u);
+}
+
+TEST(WorkerWireTest, LegEventRefusesWhatCannotBe) {
+  EXPECT_TRUE(std::holds_alternative<LegAccepted>(
+      *DecodeLegEvent(EncodeLegEvent(LegAccepted{}))));
+  const std::string good = EncodeLegEvent(ExampleFrame());
+  auto refused = [&](auto change) {
+    return DecodeLegEvent(Changed<v1::LegEvent>(good, change)).status();
+  };
+  ExpectRefused(
+      refused([](auto& p) {
+        p.mutable_frame()->set_finish(static_cast<v1::FinishReason>(99));
+      }),
+      "frame.finish");
+  ExpectRefused(refused([](auto& p) {
+                  p.mutable_frame()->set_first_index(kMaxWireCount + 1);
+                }),
+                "frame.first_index");
+  ExpectRefused(refused([](auto& p) {
+                  p.mutable_frame()->mutable_timings()->set_decode_us(-5);
+                }),
+                "timings.decode_us");
+  ExpectRefused(refused([](auto& p) { p.Clear(); }), "event");
+  ExpectRefused(DecodeLegEvent("\xff\xff\xff").status(),
+                "penstock.v1.LegEvent");
+}
+
+WorkerInfo ExampleInfo() {
+  WorkerInfo info;
+  info.key = {"decode-0", Incarnation(kBig)};
+  info.roles = {false, true};
+  info.control_address = "10.0.0.1:50052";
+  info.model = "tiny";
+  info.content = ContentId(kBig - 1);
+  info.layout = LayoutId(kBig - 2);
+  info.numerics = NumericsId(kBig - 3);
+  info.context_length = 2048;
+  info.total_blocks = 1456;
+  info.max_sequences = 64;
+  info.transports = {TransportKind::kShm, TransportKind::kTcp,
+                     TransportKind::kInproc};
+  return info;
+}
+
+TEST(WorkerWireTest, InfoKeepsEveryField) {
+  const auto message = DecodeWorkerMessage(EncodeWorkerMessage(ExampleInfo()));
+  ASSERT_TRUE(message.ok()) << message.status();
+  const WorkerInfo& info = std::get<WorkerInfo>(*message);
+  EXPECT_EQ(info.key, (WorkerKey{"decode-0", Incarnation(kBig)}));
+  EXPECT_FALSE(info.roles.prefill);
+  EXPECT_TRUE(info.roles.decode);
+  EXPECT_EQ(info.control_address, "10.0.0.1:50052");
+  EXPECT_EQ(info.model, "tiny");
+  EXPECT_EQ(info.content, ContentId(kBig - 1));
+  EXPECT_EQ(info.layout, LayoutId(kBig - 2));
+  EXPECT_EQ(info.numerics, NumericsId(kBig - 3));
+  EXPECT_EQ(info.context_length, 2048);
+  EXPECT_EQ(info.total_blocks, 1456);
+  EXPECT_EQ(info.max_sequences, 64);
+  EXPECT_THAT(info.transports,
+              ElementsAre(TransportKind::kShm, TransportKind::kTcp,
+                          TransportKind::kInproc));
+}
+
+TEST(WorkerWireTest, InfoRefusesWhatCannotBe) {
+  const std::string good = EncodeWorkerMessage(ExampleInfo());
+  auto refused = [&](auto change) {
+    return DecodeWorkerMessage(
+               Changed<v1::WorkerMessage>(
+                   good, [&](auto& p) { change(*p.mutable_info()); }))
+        .status();
+  };
+  ExpectRefused(refused([](auto& p) { p.set_name(""); }), "info.name");
+  ExpectRefused(refused([](auto& p) { p.set_incarnation(0); }),
+                "info.incarnation");
+  ExpectRefused(refused([](auto& p) { p.set_control_address(""); }),
+                "info.control_address");
+  ExpectRefused(refused([](auto& p) { p.set_total_blocks(0xffffffff); }),
+                "info.total_blocks");
+  ExpectRefused(refused([](auto& p) {
+                  p.set_transports(0, static_cast<v1::TransportKind>(42));
+                }),
+                "info.transports");
+  ExpectRefused(refused([](auto& p) {
+                  p.add_transports(v1::TRANSPORT_KIND_UNSPECIFIED);
+                }),
+                "info.transports");
+  EXPECT_EQ(refused([](auto& p) { p.mutable_protocol()->set_min(2); }).code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(WorkerWireTest, LoadRoundTripsInEveryHealth) {
+  for (WorkerHealth health : {WorkerHealth::kLoading, WorkerHealth::kReady,
+                              WorkerHealth::kDraining, WorkerHealth::kFailed}) {
+    const WorkerLoad sent{health, 1, 2, 3, 4, 5, absl::Microseconds(6)};
+    const auto message = DecodeWorkerMessage(EncodeWorkerMessage(sent));
+    ASSERT_TRUE(message.ok()) << message.status();
+    const WorkerLoad& load = std::get<WorkerLoad>(*message);
+    EXPECT_EQ(load.health, health);
+    EXPECT_EQ(load.queued_requests, 1);
+    EXPECT_EQ(load.active_requests, 2);
+    EXPECT_EQ(load.queued_tokens, 3);
+    EXPECT_EQ(load.free_blocks, 4);
+    EXPECT_EQ(load.total_blocks, 5);
+    EXPECT_EQ(load.step_time, absl::Microseconds(6));
+  }
+  const std::string unspecified = Changed<v1::WorkerMessage>(
+      EncodeWorkerMessage(WorkerLoad{}), [](auto& p) {
+        p.mutable_load()->set_health(v1::WORKER_HEALTH_UNSPECIFIED);
+      });
+  ExpectRefused(DecodeWorkerMessage(unspecified).status(), "load.health");
+}
+
+TEST(WorkerWireTest, CacheEventsAndSnapshotRoundTrip) {
+  const CacheEvents sent = {{7, BlocksStored{BlockHash(kBig), Hashes()}},
+                            {8, BlocksRemoved{Hashes()}},
+                            {9, CacheCleared{}}};
+  const auto message = DecodeWorkerMessage(EncodeWorkerMessage(sent));
+  ASSERT_TRUE(message.ok()) << message.status();
+  const CacheEvents& events = std::get<CacheEvents>(*message);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].sequence, 7u);
+  EXPECT_EQ(std::get<BlocksStored>(events[0].change).parent, BlockHash(kBig));
+  EXPECT_EQ(std::get<BlocksStored>(events[0].change).hashes, Hashes());
+  EXPECT_EQ(std::get<BlocksRemoved>(events[1].change).hashes, Hashes());
+  EXPECT_TRUE(std::holds_alternative<CacheCleared>(events[2].change));
+
+  const CacheSnapshot all{9, {{BlockHash(), Hashes()}}};
+  const auto again = DecodeWorkerMessage(EncodeWorkerMessage(all));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(std::get<CacheSnapshot>(*again).sequence, 9u);
+  EXPECT_EQ(std::get<CacheSnapshot>(*again).chains[0].hashes, Hashes());
+
+  auto refused = [&](auto change) {
+    return DecodeWorkerMessage(
+               Changed<v1::WorkerMessage>(
+                   EncodeWorkerMessage(sent),
+                   [&](auto& p) {
+                     change(*p.mutable_events()->mutable_events(0));
+                   }))
+        .status();
+  };
+  ExpectRefused(refused([](auto& p) { p.set_sequence(0); }), "events.sequence");
+  ExpectRefused(refused([](auto& p) { p.clear_change(); }), "events.change");
+  ExpectRefused(DecodeWorkerMessage("").status(), "message");
+}
+
+TEST(WorkerWireTest, RouterMessagesRoundTrip) {
+  EXPECT_TRUE(std::holds_alternative<Welcome>(
+      *DecodeRouterMessage(EncodeRouterMessage(Welcome{}))));
+  EXPECT_EQ(std::get<CacheAck>(
+                *DecodeRouterMessage(EncodeRouterMessage(CacheAck{kBig})))
+                .sequence,
+            kBig);
+  EXPECT_EQ(std::get<CacheReplay>(
+                *DecodeRouterMessage(EncodeRouterMessage(CacheReplay{5})))
+                .from_sequence,
+            5u);
+  ExpectRefused(DecodeRouterMessage("").status(), "message");
+}
+
+}  // namespace
+}  // namespace penstock
