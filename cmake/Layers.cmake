@@ -4,7 +4,8 @@
 #
 #   project_library(NAME LAYER n [SRCS ...] [DEPS ...] [ADAPTS ...])
 #   project_binary(NAME SRCS ... DEPS ...)         rank 50
-#   project_test(NAME SRCS ... DEPS ... [LABELS ...] [ENVIRONMENT ...])
+#   project_test(NAME SRCS ... DEPS ... [LABELS ...] [ENVIRONMENT ...]
+#                [TIMEOUT s] [PROCESSORS n])      n threads that compute
 #   project_benchmark(NAME SRCS ... DEPS ...)
 #
 # ADAPTS names the one outside thing that an adapter (rank 30 and up) wraps.
@@ -65,7 +66,8 @@ function(project_binary name)
 endfunction()
 
 function(project_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;PROCESSORS" "SRCS;DEPS;LABELS;ENVIRONMENT"
+                        ${ARGN})
   if(NOT BUILD_TESTING)
     return()
   endif()
@@ -73,7 +75,15 @@ function(project_test name)
     set(ARG_LABELS unit)
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 300)
+  endif()
+  if(NOT ARG_PROCESSORS)
+    set(ARG_PROCESSORS 1)
+    # Backends compute with several threads: two at once on two cores would
+    # take many times as long as one after the other.
+    if("contract" IN_LIST ARG_LABELS)
+      set(ARG_PROCESSORS 2)
+    endif()
   endif()
   add_executable(${name} ${ARG_SRCS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
@@ -85,6 +95,7 @@ function(project_test name)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(
     ${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+                       PROCESSORS ${ARG_PROCESSORS}
                        ENVIRONMENT "${ARG_ENVIRONMENT}")
 endfunction()
 

@@ -9,7 +9,7 @@ from grpc_reflection.v1alpha import proto_reflection_descriptor_database
 
 SERVICE = 'penstock.v1.Inference'
 # Of any one call: far more than one takes, far less than a test run may.
-DEADLINE_S = 60
+DEADLINE_S = 120
 
 
 @dataclasses.dataclass(frozen=True)

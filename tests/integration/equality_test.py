@@ -42,6 +42,7 @@ class EqualityTest(unittest.TestCase):
     def setUpClass(cls):
         with cluster.Cluster('--transport', 'shm') as one, Api(one.grpc) as api:
             cls.reference = Run(api)
+            cls.short_reference = Run(api, PROMPT[:48], 3)
 
     def assert_equal(self, run):
         self.assertEqual(run.result[0], self.reference.result[0])
@@ -115,12 +116,16 @@ class EqualityTest(unittest.TestCase):
             self.assertEqual(len(runs), 16)
             self.assert_equal(runs[0])
 
-    def test_each_instruction_set(self):
-        for backend in ('scalar', 'avx2', 'avx512'):
+    def test_other_instruction_sets(self):
+        # The reference took the best that the machine has. The scalar path is
+        # slow, so the prompt is short.
+        for backend in ('scalar', 'avx2'):
             with self.subTest(backend):
                 with cluster.Cluster('--backend', backend) as one:
                     with Api(one.grpc) as api:
-                        self.assert_equal(Run(api))
+                        run = Run(api, PROMPT[:48], 3)
+                        self.assertEqual(
+                            run.result, self.short_reference.result)
 
 
 if __name__ == '__main__':
