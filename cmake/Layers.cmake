@@ -85,6 +85,10 @@ function(project_test name)
       set(ARG_PROCESSORS 2)
     endif()
   endif()
+  if(PENSTOCK_SANITIZE)
+    # Ten times slower is usual; a limit is there to end what hangs.
+    math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 5")
+  endif()
   add_executable(${name} ${ARG_SRCS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock
