@@ -1,5 +1,7 @@
 #include "kernels/host/thread_pool.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
 
 namespace penstock {
@@ -8,6 +10,9 @@ namespace {
 // About 50 us: longer than the phases of a small step differ by, far shorter
 // than a scheduler's time slice.
 constexpr int kSpinRounds = 2000;
+// About 5 us: a fraction of a sleep and a wake-up. Most waits at a barrier are
+// shorter, so without this a small step would be mostly wake-ups.
+constexpr int kGlanceRounds = 200;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -18,7 +23,9 @@ void Pause() {
 }  // namespace
 
 ThreadPool::ThreadPool(ThreadPoolOptions options)
-    : threads_(options.threads), spin_rounds_(options.spin ? kSpinRounds : 0) {
+    : threads_(options.threads),
+      most_rounds_(options.spin ? kSpinRounds : kGlanceRounds),
+      rounds_(most_rounds_) {
   CHECK(threads_ >= 1);
   for (int thread = 1; thread < threads_; ++thread) {
     workers_.emplace_back([this, thread] { WorkerLoop(thread); });
@@ -52,21 +59,26 @@ void ThreadPool::Barrier() {
     phase_.notify_all();
     return;
   }
-  AwaitChange(phase_, phase);
+  const int rounds = rounds_.load(std::memory_order_relaxed);
+  const bool enough = AwaitChange(phase_, phase, rounds);
+  const int next = enough ? rounds + rounds / 16 + 1 : rounds / 2;
+  rounds_.store(std::clamp(next, kGlanceRounds, most_rounds_),
+                std::memory_order_relaxed);
 }
 
-void ThreadPool::AwaitChange(const std::atomic<uint32_t>& word,
-                             uint32_t old) const {
-  for (int round = 0; round < spin_rounds_; ++round) {
-    if (word.load(std::memory_order_acquire) != old) return;
+bool ThreadPool::AwaitChange(const std::atomic<uint32_t>& word, uint32_t old,
+                             int rounds) const {
+  for (int round = 0; round < rounds; ++round) {
+    if (word.load(std::memory_order_acquire) != old) return true;
     Pause();
   }
   word.wait(old, std::memory_order_acquire);
+  return false;
 }
 
 void ThreadPool::WorkerLoop(int thread) {
   for (uint32_t seen = 0;; ++seen) {
-    AwaitChange(region_, seen);
+    AwaitChange(region_, seen, most_rounds_);
     if (stopping_) return;
     (*body_)(thread, threads_);
     Barrier();

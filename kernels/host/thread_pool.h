@@ -11,10 +11,11 @@ namespace penstock {
 
 struct ThreadPoolOptions {
   int threads = 1;  // that take part in a region, the caller of Run included
-  // Whether a waiting thread spins for a while before it sleeps. Spinning wins
+  // Whether a waiting thread spins for long before it sleeps. It wins
   // microseconds per wait, and must be off where the workers of the host
   // together have more threads than it has cores: there a spinning thread
-  // takes the core from the one it waits for.
+  // takes the core from the one it waits for. When off it still looks around
+  // for less time than going to sleep takes.
   bool spin = true;
 };
 
@@ -43,11 +44,16 @@ class ThreadPool {
 
  private:
   // Waits until `word` differs from `old`; acquires what was released with it.
-  void AwaitChange(const std::atomic<uint32_t>& word, uint32_t old) const;
+  // Looks `rounds` times before it sleeps; true: that was enough.
+  bool AwaitChange(const std::atomic<uint32_t>& word, uint32_t old,
+                   int rounds) const;
   void WorkerLoop(int thread);
 
   const int threads_;
-  const int spin_rounds_;
+  const int most_rounds_;
+  // Rounds at the next barrier. Fewer after waits that ended in sleep: then a
+  // neighbour has a core of ours, and spinning would only keep the other.
+  std::atomic<int> rounds_;
   std::mutex one_region_;
   const Body* body_ = nullptr;
   bool stopping_ = false;
