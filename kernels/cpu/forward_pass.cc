@@ -18,21 +18,11 @@ constexpr int kLogitRows = 32;
 // Rows whose activations a thread reads again and again per panel: they have
 // to fit the second-level cache.
 constexpr int kGemmRows = 512;
+// Up to so many rows every thread normalises for itself: it costs less than
+// waiting for the others.
+constexpr int kOwnRows = 4;
 // Panels are dealt out in fours: what the widest tile takes.
 constexpr int kPanelUnit = 4;
-
-struct Share {
-  int first = 0;
-  int last = 0;
-};
-
-// Part `thread` of `count` things in whole units.
-Share ShareOf(int count, int unit, int thread, int threads) {
-  const int64_t units = (count + unit - 1) / unit;
-  return {static_cast<int>(units * thread / threads * unit),
-          static_cast<int>(
-              std::min<int64_t>(count, units * (thread + 1) / threads * unit))};
-}
 
 }  // namespace
 
@@ -75,10 +65,14 @@ void ForwardPass::LayOut(Carver& carver) {
       carver.Take<float>(size_t{kLogitRows} * head.panels * kPanelColumns);
   cosine_ = carver.Take<float>(rows * spec_.rope.dimensions / 2);
   sine_ = carver.Take<float>(rows * spec_.rope.dimensions / 2);
-  normed_ = LayOutActivations(carver, spec_.hidden, of_normed);
-  attended_ = LayOutActivations(carver, spec_.q_width(), of_attended);
-  activated_ = LayOutActivations(carver, spec_.ffn, of_activated);
-  for (ThreadScratch& scratch : scratch_) LayOutThread(carver, scratch);
+  normed_ = LayOutActivations(carver, rows, spec_.hidden, of_normed);
+  attended_ = LayOutActivations(carver, rows, spec_.q_width(), of_attended);
+  activated_ = LayOutActivations(carver, rows, spec_.ffn, of_activated);
+  for (ThreadScratch& scratch : scratch_) {
+    LayOutThread(carver, scratch);
+    scratch.normed =
+        LayOutActivations(carver, kOwnRows, spec_.hidden, of_normed);
+  }
 }
 
 void ForwardPass::LayOutThread(Carver& carver, ThreadScratch& scratch) {
@@ -98,7 +92,8 @@ void ForwardPass::LayOutThread(Carver& carver, ThreadScratch& scratch) {
 
 // Room for every form of input that a matrix of the model takes.
 Activations ForwardPass::LayOutActivations(
-    Carver& carver, int depth, absl::Span<const PanelMatrix* const> uses) {
+    Carver& carver, size_t rows, int depth,
+    absl::Span<const PanelMatrix* const> uses) {
   Activations x;
   x.depth = depth;
   bool floats = false;
@@ -109,7 +104,6 @@ Activations ForwardPass::LayOutActivations(
       floats = true;
     }
   }
-  const size_t rows = options_.max_rows;
   if (floats) x.values = carver.Take<float>(rows * depth);
   if (x.terms == 0) return x;
   const size_t blocks = rows * x.terms * depth / kScaleDepth;
@@ -126,6 +120,14 @@ void ForwardPass::Run(const StepPlan& plan, const OnLogits& on_logits) {
   work_ = StepWork::Of(plan, tile_rows_);
   for (std::atomic<int>& next : next_tile_) next = 0;
   options_.pool->Run([this](int thread, int) { RunThread(thread); });
+}
+
+ForwardPass::Part ForwardPass::PartOf(int count, int unit, int thread) const {
+  const int64_t units = (count + unit - 1) / unit;
+  const int threads = options_.pool->threads();
+  return {static_cast<int>(units * thread / threads * unit),
+          static_cast<int>(
+              std::min<int64_t>(count, units * (thread + 1) / threads * unit))};
 }
 
 void ForwardPass::RunThread(int thread) {
@@ -147,8 +149,7 @@ void ForwardPass::CopyBlocks(int thread) {
 
 void ForwardPass::Embed(int thread) {
   const std::vector<double>& speeds = options_.model->rope_speeds();
-  const Share share =
-      ShareOf(work_.all.rows(), 1, thread, options_.pool->threads());
+  const Part share = PartOf(work_.all.rows(), 1, thread);
   for (int row = share.first; row < share.last; ++row) {
     DequantizeRow(
         options_.model->embedding(), plan_->tokens[row],
@@ -165,33 +166,37 @@ void ForwardPass::RunLayer(int thread, int layer) {
   ThreadPool& pool = *options_.pool;
   const CpuLayer& weights = options_.model->layers()[layer];
   const size_t kv_width = spec_.kv_width();
-  NormalizeRows(thread, work_.all.rows(), weights.attention_norm);
-  pool.Barrier();
-  Multiply(thread, work_.all.rows(), normed_, Epilogue::kStore,
+  const int all = work_.all.rows();
+  Multiply(thread, all,
+           Normalize(thread, {.last = all}, weights.attention_norm),
+           Epilogue::kStore,
            {{&weights.query, query_, static_cast<size_t>(spec_.q_width())},
             {&weights.key, key_, kv_width},
             {&weights.value, value_, kv_width}});
   pool.Barrier();
-  RotateAndStore(thread, layer);
-  pool.Barrier();
 
   const bool last = layer + 1 == spec_.layers;
   const RowSet& set = last ? work_.sampled : work_.all;
-  if (last && set.rows() < work_.all.rows()) {
+  const int rows = set.rows();
+  // A tile may store what it alone reads; else all is stored first.
+  const bool store_in_tiles = work_.tiles_are_whole && rows == all;
+  if (!store_in_tiles) {
+    RotateAndStoreRows(thread, layer);
+    pool.Barrier();
+  }
+  if (rows < all) {
     KeepSampledRows(thread);
     pool.Barrier();
   }
-  const int rows = set.rows();
   if (rows == 0) return;
-  AttendRows(thread, layer, set);
+  AttendRows(thread, layer, set, store_in_tiles);
   pool.Barrier();
   const size_t hidden = spec_.hidden;
   Multiply(thread, rows, attended_, Epilogue::kAdd,
            {{&weights.output, hidden_, hidden}});
   pool.Barrier();
-  NormalizeRows(thread, rows, weights.ffn_norm);
-  pool.Barrier();
-  FeedForward(thread, rows, weights.gate_up);
+  FeedForward(thread, rows, Normalize(thread, {.last = rows}, weights.ffn_norm),
+              weights.gate_up);
   pool.Barrier();
   Multiply(thread, rows, activated_, Epilogue::kAdd,
            {{&weights.down, hidden_, hidden}});
@@ -212,12 +217,21 @@ void ForwardPass::KeepSampledRows(int thread) {
   }
 }
 
-void ForwardPass::NormalizeRows(int thread, int rows, const float* gain) {
-  const Share share = ShareOf(rows, 1, thread, options_.pool->threads());
+// Rows of the residual stream, normalised, as rows from 0 on. Afterwards every
+// thread may read them all.
+const Activations& ForwardPass::Normalize(int thread, Part rows,
+                                          const float* gain) {
+  const int count = rows.last - rows.first;
+  const bool own = count <= kOwnRows;
+  const Activations& out = own ? scratch_[thread].normed : normed_;
+  const Part share = own ? Part{0, count} : PartOf(count, 1, thread);
   for (int row = share.first; row < share.last; ++row) {
-    options_.kernels->normalize(hidden_ + size_t(row) * spec_.hidden, gain,
-                                spec_.norm_epsilon, normed_, row);
+    options_.kernels->normalize(
+        hidden_ + size_t(rows.first + row) * spec_.hidden, gain,
+        spec_.norm_epsilon, out, row);
   }
+  if (!own) options_.pool->Barrier();
+  return out;
 }
 
 void ForwardPass::Multiply(int thread, int rows, const Activations& x,
@@ -225,8 +239,7 @@ void ForwardPass::Multiply(int thread, int rows, const Activations& x,
                            absl::Span<const Product> products) {
   int panels = 0;
   for (const Product& product : products) panels += product.weights->panels;
-  const Share share =
-      ShareOf(panels, kPanelUnit, thread, options_.pool->threads());
+  const Part share = PartOf(panels, kPanelUnit, thread);
   GemmTask task;
   task.x = &x;
   task.epilogue = epilogue;
@@ -250,13 +263,12 @@ void ForwardPass::Multiply(int thread, int rows, const Activations& x,
 
 // Gate and up projections, SiLU, and quantisation of the product: 4 panels
 // make one block of 32 activations, which the thread still has in its cache.
-void ForwardPass::FeedForward(int thread, int rows,
+void ForwardPass::FeedForward(int thread, int rows, const Activations& x,
                               const PanelMatrix& gate_up) {
-  const Share share =
-      ShareOf(gate_up.panels, kPanelUnit, thread, options_.pool->threads());
+  const Part share = PartOf(gate_up.panels, kPanelUnit, thread);
   GemmTask task;
   task.weights = &gate_up;
-  task.x = &normed_;
+  task.x = &x;
   task.epilogue = Epilogue::kGatedSilu;
   task.scratch = scratch_[thread].unpacked;
   task.y = gated_;
@@ -277,41 +289,54 @@ void ForwardPass::FeedForward(int thread, int rows,
   }
 }
 
-void ForwardPass::RotateAndStore(int thread, int layer) {
-  const Share share =
-      ShareOf(work_.all.rows(), 1, thread, options_.pool->threads());
-  const int rope_dim = spec_.rope.dimensions;
+void ForwardPass::RotateAndStoreRows(int thread, int layer) {
+  const Part share = PartOf(work_.all.rows(), 1, thread);
   for (int row = share.first; row < share.last; ++row) {
-    const float* cosine = cosine_ + size_t(row) * rope_dim / 2;
-    const float* sine = sine_ + size_t(row) * rope_dim / 2;
-    options_.kernels->rotate_query(
-        {.heads = spec_.heads,
-         .head_dim = spec_.head_dim,
-         .rope_dim = rope_dim,
-         .cosine = cosine,
-         .sine = sine,
-         .scale = 1.0f / std::sqrt(static_cast<float>(spec_.head_dim)),
-         .query = query_ + size_t(row) * spec_.q_width()});
-    options_.kernels->write_kv(
-        {.kv_heads = spec_.kv_heads,
-         .head_dim = spec_.head_dim,
-         .rope_dim = rope_dim,
-         .cosine = cosine,
-         .sine = sine,
-         .key = key_ + size_t(row) * spec_.kv_width(),
-         .value = value_ + size_t(row) * spec_.kv_width(),
-         .page = Page(work_.row_blocks[row], layer),
-         .slot = work_.row_slots[row]});
+    RotateAndStore(layer, row, {.last = spec_.kv_heads});
   }
 }
 
-void ForwardPass::AttendRows(int thread, int layer, const RowSet& set) {
+// Rotates the queries of some KV heads, and stores their keys and values.
+void ForwardPass::RotateAndStore(int layer, int row, Part kv_heads) {
+  const int dim = spec_.head_dim;
+  const int rope_dim = spec_.rope.dimensions;
+  const float* cosine = cosine_ + size_t(row) * rope_dim / 2;
+  const float* sine = sine_ + size_t(row) * rope_dim / 2;
+  const size_t kv = size_t(row) * spec_.kv_width() + kv_heads.first * dim;
+  const int count = kv_heads.last - kv_heads.first;
+  options_.kernels->rotate_query(
+      {.heads = count * group_,
+       .head_dim = dim,
+       .rope_dim = rope_dim,
+       .cosine = cosine,
+       .sine = sine,
+       .scale = 1.0f / std::sqrt(static_cast<float>(dim)),
+       .query = query_ + size_t(row) * spec_.q_width() +
+                kv_heads.first * group_ * dim});
+  options_.kernels->write_kv(
+      {.kv_heads = count,
+       .head_dim = dim,
+       .rope_dim = rope_dim,
+       .cosine = cosine,
+       .sine = sine,
+       .key = key_ + kv,
+       .value = value_ + kv,
+       .page = HeadPage(work_.row_blocks[row], layer, kv_heads.first),
+       .slot = work_.row_slots[row]});
+}
+
+void ForwardPass::AttendRows(int thread, int layer, const RowSet& set,
+                             bool store) {
   const int units = static_cast<int>(set.tiles.size()) * spec_.kv_heads;
   // Later rows of a prompt see more: the long ones go first.
   for (int i; (i = next_tile_[layer].fetch_add(1)) < units;) {
     const int unit = units - 1 - i;
-    AttendTile(scratch_[thread], layer, unit % spec_.kv_heads, set,
-               set.tiles[unit / spec_.kv_heads]);
+    const AttentionTile& tile = set.tiles[unit / spec_.kv_heads];
+    const int kv_head = unit % spec_.kv_heads;
+    for (int row = 0; row < tile.rows && store; ++row) {
+      RotateAndStore(layer, tile.first_row + row, {kv_head, kv_head + 1});
+    }
+    AttendTile(scratch_[thread], layer, kv_head, set, tile);
   }
 }
 
@@ -331,8 +356,7 @@ void ForwardPass::AttendTile(ThreadScratch& scratch, int layer, int kv_head,
   task.head_dim = dim;
   task.query = scratch.query.data();
   task.visible = scratch.visible.data();
-  // Page of one KV head: K and V of 16 tokens in F16.
-  task.pages = Page(0, layer) + size_t(kv_head) * 2 * dim * kBlockTokens * 2;
+  task.pages = HeadPage(0, layer, kv_head);
   task.page_stride = options_.layout.block_bytes();
   task.blocks = tile.blocks;
   task.scratch = scratch.scores;
@@ -353,21 +377,16 @@ void ForwardPass::AttendTile(ThreadScratch& scratch, int layer, int kv_head,
 }
 
 void ForwardPass::SampleRows(int thread) {
-  const int threads = options_.pool->threads();
   const PanelMatrix& head = options_.model->head();
   const size_t stride = size_t(head.panels) * kPanelColumns;
   for (int first = 0; first < work_.sampled.rows(); first += kLogitRows) {
     const int rows = std::min(kLogitRows, work_.sampled.rows() - first);
-    const Share share = ShareOf(rows, 1, thread, threads);
-    for (int row = share.first; row < share.last; ++row) {
-      options_.kernels->normalize(hidden_ + size_t(first + row) * spec_.hidden,
-                                  options_.model->output_norm(),
-                                  spec_.norm_epsilon, normed_, row);
-    }
+    Multiply(
+        thread, rows,
+        Normalize(thread, {first, first + rows}, options_.model->output_norm()),
+        Epilogue::kStore, {{&head, logits_, stride}});
     options_.pool->Barrier();
-    Multiply(thread, rows, normed_, Epilogue::kStore,
-             {{&head, logits_, stride}});
-    options_.pool->Barrier();
+    const Part share = PartOf(rows, 1, thread);
     for (int row = share.first; row < share.last; ++row) {
       const absl::Span<const float> logits(logits_ + row * stride,
                                            spec_.vocab_size);
@@ -378,6 +397,12 @@ void ForwardPass::SampleRows(int thread) {
     }
     options_.pool->Barrier();
   }
+}
+
+uint8_t* ForwardPass::HeadPage(BlockIndex block, int layer, int kv_head) const {
+  // K and V of 16 tokens in F16.
+  const size_t head_bytes = size_t{2} * 2 * kBlockTokens * spec_.head_dim;
+  return Page(block, layer) + kv_head * head_bytes;
 }
 
 uint8_t* ForwardPass::Page(BlockIndex block, int layer) const {

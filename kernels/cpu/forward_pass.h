@@ -48,6 +48,11 @@ class ForwardPass {
   void Run(const StepPlan& plan, const OnLogits& on_logits);
 
  private:
+  // A run of rows, panels or heads: [first, last).
+  struct Part {
+    int first = 0;
+    int last = 0;
+  };
   // Matrices that read the same input, each into its own columns.
   struct Product {
     const PanelMatrix* weights;
@@ -60,6 +65,7 @@ class ForwardPass {
     float* scores = nullptr;      // [kMaxQueryTile][kAttentionSplit]
     float* attended = nullptr;    // [head_dim]
     AttentionState state, later;  // [queries of a tile]
+    Activations normed;           // [kOwnRows][hidden]
     std::vector<const float*> query;
     std::vector<int> visible;
   };
@@ -67,25 +73,31 @@ class ForwardPass {
   explicit ForwardPass(const ForwardPassOptions& options);
   void LayOut(Carver& carver);
   void LayOutThread(Carver& carver, ThreadScratch& scratch);
-  Activations LayOutActivations(Carver& carver, int depth,
+  Activations LayOutActivations(Carver& carver, size_t rows, int depth,
                                 absl::Span<const PanelMatrix* const> uses);
+
+  // What thread `thread` does of `count` things, in whole units.
+  Part PartOf(int count, int unit, int thread) const;
 
   void RunThread(int thread);
   void CopyBlocks(int thread);
   void Embed(int thread);
   void RunLayer(int thread, int layer);
   void KeepSampledRows(int thread);
-  void NormalizeRows(int thread, int rows, const float* gain);
+  const Activations& Normalize(int thread, Part rows, const float* gain);
   void Multiply(int thread, int rows, const Activations& x, Epilogue epilogue,
                 absl::Span<const Product> products);
-  void FeedForward(int thread, int rows, const PanelMatrix& gate_up);
-  void RotateAndStore(int thread, int layer);
-  void AttendRows(int thread, int layer, const RowSet& set);
+  void FeedForward(int thread, int rows, const Activations& x,
+                   const PanelMatrix& gate_up);
+  void RotateAndStoreRows(int thread, int layer);
+  void RotateAndStore(int layer, int row, Part kv_heads);
+  void AttendRows(int thread, int layer, const RowSet& set, bool store);
   void AttendTile(ThreadScratch& scratch, int layer, int kv_head,
                   const RowSet& set, const AttentionTile& tile);
   void SampleRows(int thread);
 
   uint8_t* Page(BlockIndex block, int layer) const;
+  uint8_t* HeadPage(BlockIndex block, int layer, int kv_head) const;
 
   const ForwardPassOptions options_;
   const ModelSpec& spec_;

@@ -26,6 +26,8 @@ struct RowSet {
 // the plan.
 struct StepWork {
   RowSet all;
+  // Every tile of `all` holds all rows of its sequence.
+  bool tiles_are_whole = false;
   // Rows whose logits are sampled, ascending: all that goes on after the last
   // layer has written its keys and values.
   std::vector<int32_t> sampled_rows;  // [logit rows] -> row
