@@ -6,14 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/model/kv_layout.h"
 #include "common/peer/error_reason.h"
 
 namespace penstock {
 namespace {
-
-int BlocksFor(int positions) {
-  return (positions + kBlockTokens - 1) / kBlockTokens;
-}
 
 // Weight of the newest step in the smoothed step time.
 constexpr double kStepTimeWeight = 0.2;

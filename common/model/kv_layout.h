@@ -12,6 +12,12 @@ namespace penstock {
 // Tokens a KV block holds, everywhere.
 inline constexpr int kBlockTokens = 16;
 
+// Blocks that hold `positions` tokens; the last may be partly filled.
+template <typename Int>
+constexpr Int BlocksFor(Int positions) {
+  return (positions + kBlockTokens - 1) / kBlockTokens;
+}
+
 enum class KvType { kF16, kF32 };
 
 // A run of layers [first, last).

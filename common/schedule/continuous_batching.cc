@@ -8,10 +8,6 @@
 namespace penstock {
 namespace {
 
-int BlocksFor(int positions) {
-  return (positions + kBlockTokens - 1) / kBlockTokens;
-}
-
 // One Plan call: the view plus what has been decided so far.
 class Planner {
  public:

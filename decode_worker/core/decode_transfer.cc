@@ -18,8 +18,7 @@ DecodeTransfer::DecodeTransfer(const WorkerContext* context, TransferId id)
 DecodeTransfer::~DecodeTransfer() { CancelTimers(); }
 
 int DecodeTransfer::prompt_blocks() const {
-  return (static_cast<int>(leg_.request.prompt.size()) + kBlockTokens - 1) /
-         kBlockTokens;
+  return BlocksFor(static_cast<int>(leg_.request.prompt.size()));
 }
 
 void DecodeTransfer::Send(HandoffMessage message) {
@@ -216,7 +215,14 @@ void DecodeTransfer::OnChunkDone(ChunkDone message) {
   if (state_ == DecodeState::kMapped) Move(state_, DecodeState::kReceiving);
   if (state_ != DecodeState::kReceiving) return;
   RefreshLease();
-  ++chunks_;
+  // Every chunk brings a block, so there are no more of them than blocks.
+  if (message.chunk < 0 || message.chunk >= prompt_blocks()) {
+    Fail(MakeError(
+        ErrorReason::kTransferFailed,
+        absl::StrCat("chunk number ", message.chunk, " is out of range")));
+    return;
+  }
+  if (!chunks_.insert(message.chunk).second) return;  // repeated
   if (shared_) {
     TakeShared(message);
   } else {
@@ -256,7 +262,7 @@ bool DecodeTransfer::CheckChunk(const ChunkDone& message) {
       context_->probe->ChunkNacked("checksum");
       Send(ChunkNack{id_, message.chunk,
                      absl::StrCat("checksum of prompt block ", at)});
-      --chunks_;
+      chunks_.erase(message.chunk);
       return true;
     }
     if (!verified_[at]) ++summary_.blocks_moved;
@@ -314,7 +320,9 @@ absl::Status DecodeTransfer::Verify(const KvManifest& manifest) {
           context_->hasher->Chain(root_, leg_.request.prompt)) {
     return mismatch("token hash chain");
   }
-  if (manifest.chunks != chunks_) return mismatch("chunk count");
+  if (manifest.chunks != static_cast<int>(chunks_.size())) {
+    return mismatch("chunk count");
+  }
   if (static_cast<int>(blocks_.size()) != prompt_blocks() ||
       std::find(verified_.begin(), verified_.end(), false) != verified_.end()) {
     return mismatch("a block is missing");
@@ -361,8 +369,6 @@ void DecodeTransfer::Activate() {
 }
 
 // --- generating -----------------------------------------------------------
-
-void DecodeTransfer::OnScheduled() {}
 
 void DecodeTransfer::OnToken(const TokenDelivery& delivery) {
   const Sequence& sequence = *context_->engine->Find(active_);

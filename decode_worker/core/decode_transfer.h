@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,6 @@ class DecodeTransfer : public SequenceListener {
   const WorkerKey& peer() const { return peer_; }
 
  private:
-  void OnScheduled() override;
   void OnToken(const TokenDelivery& delivery) override;
   void OnFailed(const absl::Status& status) override;
 
@@ -97,7 +97,7 @@ class DecodeTransfer : public SequenceListener {
   std::map<BlockRef, uint64_t> arrived_;  // checksum of what lies in the page
   std::vector<ChunkDone> waiting_chunks_;
   std::vector<bool> verified_;  // by prompt block
-  int chunks_ = 0;
+  std::set<int> chunks_;        // numbers announced and not nacked
   std::optional<Commit> commit_;
   std::unique_ptr<Sequence> sequence_;  // from Verify until Activate
   TransferSummary summary_;

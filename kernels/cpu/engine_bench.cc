@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "common/base/check.h"
+#include "common/model/kv_layout.h"
 
 namespace penstock {
 namespace {
@@ -20,8 +21,6 @@ double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
-
-int BlocksFor(int tokens) { return (tokens + kBlockTokens - 1) / kBlockTokens; }
 
 // Any token will do: the work does not depend on it.
 TokenId TokenAt(int position) { return 100 + position % 4000; }

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "common/base/check.h"
+#include "common/model/kv_layout.h"
 
 namespace penstock {
 
@@ -29,7 +30,7 @@ std::vector<SampledToken> TestEngine::Step(
     rows.rows = static_cast<int32_t>(chunk.tokens.size());
     rows.first_block = static_cast<int32_t>(plan.block_table.size());
     const int end = chunk.first_position + rows.rows;
-    rows.blocks = (end + kBlockTokens - 1) / kBlockTokens;
+    rows.blocks = BlocksFor(end);
     for (int i = 0; i < rows.blocks; ++i) {
       plan.block_table.push_back(chunk.first_block + i);
     }

@@ -36,8 +36,7 @@ absl::Status PrefillTransfer::Check() const {
 }
 
 int PrefillTransfer::prompt_blocks() const {
-  return (static_cast<int>(leg_.request.prompt.size()) + kBlockTokens - 1) /
-         kBlockTokens;
+  return BlocksFor(static_cast<int>(leg_.request.prompt.size()));
 }
 
 void PrefillTransfer::Send(HandoffMessage message) {

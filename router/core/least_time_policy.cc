@@ -11,10 +11,6 @@
 namespace penstock {
 namespace {
 
-int64_t BlocksFor(int64_t tokens) {
-  return (tokens + kBlockTokens - 1) / kBlockTokens;
-}
-
 bool CanHandOff(const WorkerInfo& prefill, const WorkerInfo& decode) {
   return prefill.layout == decode.layout && prefill.content == decode.content &&
          prefill.numerics == decode.numerics &&

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/model/files/model_file.h"
+#include "common/model/kv_layout.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/contract/local_cluster.h"
@@ -19,7 +20,7 @@ namespace {
 
 constexpr int kPromptTokens = 600;  // an attention split has 256
 constexpr int kGenerated = 12;
-constexpr int kPromptBlocks = (kPromptTokens + kBlockTokens - 1) / kBlockTokens;
+constexpr int kPromptBlocks = BlocksFor(kPromptTokens);
 
 const ModelFile& Model() { return ServedModel(); }
 

@@ -90,7 +90,7 @@ StepPlan ModelDriver::Plan(const std::vector<StepPart>& parts) {
     const int end = sequence.computed + part.rows;
     CHECK(part.rows > 0 && part.sampled <= part.rows &&
           end <= static_cast<int>(sequence.tokens.size()));
-    const int blocks = (end + kBlockTokens - 1) / kBlockTokens;
+    const int blocks = BlocksFor(end);
     while (static_cast<int>(sequence.blocks.size()) < blocks) {
       sequence.blocks.push_back(Allocate());
     }

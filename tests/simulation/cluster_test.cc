@@ -52,6 +52,9 @@ TEST(ClusterTest, OneWorkerWithBothRolesMovesNoByte) {
   SimClient* client = cluster.Submit(100, 20);
   ASSERT_TRUE(cluster.RunUntilIdle());
   ASSERT_TRUE(client->ended->ok()) << *client->ended;
+  EXPECT_EQ(client->placement.prefill, "both");
+  EXPECT_EQ(client->last->transfer.bytes_moved, 0u);
+  EXPECT_EQ(client->last->transfer.blocks_shared, 7u);
   EXPECT_EQ(cluster.Check(), "");
 }
 
@@ -99,7 +102,7 @@ TEST(ClusterTest, ADeadPrefillWorkerIsReplacedBeforeTheFirstToken) {
 // Random load, cancels, deadlines, deaths and restarts. Whatever happens, each
 // request ends once, with true tokens, and nothing leaks.
 TEST(ClusterTest, ChaosKeepsEveryPromise) {
-  int finished = 0;
+  size_t lines = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SimClusterOptions options;
     options.seed = seed;
@@ -131,9 +134,9 @@ TEST(ClusterTest, ChaosKeepsEveryPromise) {
     cluster.RunUntil([] { return false; }, absl::Milliseconds(1200));
     ASSERT_TRUE(cluster.RunUntilIdle()) << "seed " << seed;
     ASSERT_EQ(cluster.Check(), "") << "seed " << seed;
-    finished += static_cast<int>(cluster.log().size());
+    lines += cluster.log().size();
   }
-  EXPECT_GT(finished, 40 * 500);
+  EXPECT_GT(lines, 40u * 500);
 }
 
 }  // namespace

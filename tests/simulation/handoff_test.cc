@@ -343,13 +343,17 @@ TEST_F(HandoffTest, PagesThatNeverArriveWholeFailTheTransfer) {
 }
 
 TEST_F(HandoffTest, RepeatedMessagesChangeNothing) {
+  // Many small chunks, so that repeats come while others are still to come.
+  SimWorkerOptions options;
+  options.engine.prefill_chunk = kBlockTokens;
+  Start(options);
   network_.filter = [this](const WorkerKey& from, const WorkerKey& to,
                            const HandoffMessage& message) {
     // The same message once more, a little later, straight to the receiver.
     timers_.Schedule(
         clock_.Now() + absl::Milliseconds(3), [this, from, to, message] {
           SimWorker* target = to.name == "p" ? prefill_.get() : decode_.get();
-          if (std::holds_alternative<ChunkDone>(message)) return;
+
           target->core().peer_listener()->OnPeerMessage(from, message);
           target->Settle();
         });
