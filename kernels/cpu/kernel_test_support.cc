@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "common/base/check.h"
 #include "kernels/cpu/half.h"
 
 namespace penstock {
@@ -37,6 +38,9 @@ void FillBlock(TensorType type, TestNumbers& numbers, uint8_t* block) {
       if (type == TensorType::kQ4_1) {
         PutHalf(numbers.Between(-0.5f, 0), block + 2);
       }
+      return;
+    default:
+      CHECK(false) << "no test blocks of " << Traits(type).name;
   }
 }
 

@@ -22,11 +22,9 @@ PanelFormat FormatOf(TensorType type) {
       return PanelFormat::kHalf;
     case TensorType::kBF16:
       return PanelFormat::kBfloat16;
-    case TensorType::kF32:
+    default:
       return PanelFormat::kFloat;
   }
-  CHECK(false) << "a tensor type without a panel format";
-  return PanelFormat::kFloat;
 }
 
 size_t BlockBytes(PanelFormat format) {

@@ -149,8 +149,8 @@ std::vector<Case> TensorCases() {
        [](D& d) {
          d.FindTensor("blk.0.attn_norm.weight")->dimensions = {1ull << 62};
        }},
-      {"type by name", E::kTensorType, "Q4_K (12)",
-       [](D& d) { d.FindTensor(kQ)->type = 12; }},
+      {"type by name", E::kTensorType, "IQ3_S (21)",
+       [](D& d) { d.FindTensor(kQ)->type = 21; }},
       {"type without a name", E::kTensorType, "unknown (4000)",
        [](D& d) { d.FindTensor(kQ)->type = 4000; }},
       {"partial block", E::kPartialBlock, kQ,

