@@ -20,7 +20,7 @@ ChatInput FromProto(v1::ChatMessages* proto) {
                              std::move(*message.mutable_content())});
   }
   if (proto->has_add_generation_prompt()) {
-    chat.add_generation_prompt = proto->add_generation_prompt();
+    chat.options.add_generation_prompt = proto->add_generation_prompt();
   }
   return chat;
 }

@@ -19,7 +19,7 @@ namespace penstock {
 
 struct ChatInput {
   std::vector<ChatMessage> messages;
-  bool add_generation_prompt = true;
+  ChatOptions options;
 };
 using PromptInput = std::variant<std::string, ChatInput, std::vector<TokenId>>;
 

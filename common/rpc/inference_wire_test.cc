@@ -70,7 +70,7 @@ TEST(InferenceWireTest, PromptsComeAsTextMessagesOrIds) {
   const ChatInput& chat = std::get<ChatInput>(client->prompt);
   EXPECT_EQ(chat.messages[0].role, "user");
   EXPECT_EQ(chat.messages[0].content, "hi");
-  EXPECT_FALSE(chat.add_generation_prompt);
+  EXPECT_FALSE(chat.options.add_generation_prompt);
 
   proto.mutable_ids()->add_ids(0);
   proto.mutable_ids()->add_ids(-7);

@@ -4,6 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/civil_time.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/model/text/text_stream.h"
@@ -41,6 +44,18 @@ absl::Status FromValidate(const absl::Status& status) {
   const absl::string_view message = status.message();
   return MakeError(ErrorReason::kInvalidField, message,
                    message.substr(0, message.find(' ')));
+}
+
+// Templates may tell the date.
+CivilTime LocalNow() {
+  const absl::CivilSecond now =
+      absl::ToCivilSecond(absl::Now(), absl::LocalTimeZone());
+  return {static_cast<int>(now.year()),
+          now.month(),
+          now.day(),
+          now.hour(),
+          now.minute(),
+          now.second()};
 }
 
 }  // namespace
@@ -82,7 +97,9 @@ absl::Status RequestEncoder::CheckModel(absl::string_view name) const {
 
 absl::StatusOr<std::vector<TokenId>> RequestEncoder::EncodeChat(
     const ChatInput& chat) const {
-  auto ids = prompts_->EncodeChat(chat.messages, chat.add_generation_prompt);
+  ChatOptions options = chat.options;
+  if (!options.now.has_value()) options.now = LocalNow();
+  auto ids = prompts_->EncodeChat(chat.messages, options);
   if (!ids.ok()) return FromPrompt(ids.status());
   return ids;
 }

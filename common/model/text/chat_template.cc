@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/model/text/chat_variables.h"
 #include "common/model/text/jinja/parser.h"
 #include "common/model/text/jinja/renderer.h"
 #include "common/model/utf8.h"
@@ -16,36 +18,24 @@ constexpr absl::string_view kKnownRoles[] = {
     "assistant", "developer", "function", "ipython",
     "model",     "system",    "tool",     "user"};
 
-jinja::Value MessageValue(const ChatMessage& message) {
-  jinja::Dict dict;
-  dict.items.emplace_back(
-      jinja::Text("role", false),
-      jinja::TextValue(message.role, !IsKnownRole(message.role)));
-  dict.items.emplace_back(jinja::Text("content", false),
-                          jinja::TextValue(message.content, true));
-  return jinja::Value(std::move(dict));
-}
+// What a template that reads lists of parts writes of one, as it stands.
+constexpr absl::string_view kProbe = "[probe of parts]";
 
 class JinjaTemplate : public ChatTemplate {
  public:
   JinjaTemplate(jinja::Body body, SpecialTexts special)
-      : body_(std::move(body)), special_(std::move(special)) {}
+      : body_(std::move(body)), special_(std::move(special)) {
+    takes_parts_ = TakesParts();
+  }
 
   absl::StatusOr<std::vector<Piece>> Render(
       absl::Span<const ChatMessage> messages,
-      bool add_generation_prompt) const override {
-    jinja::List list;
-    for (size_t i = 0; i < messages.size(); ++i) {
-      const std::string at = absl::StrCat("messages[", i, "]");
-      RETURN_IF_ERROR(CheckUtf8(at + ".role", messages[i].role));
-      RETURN_IF_ERROR(CheckUtf8(at + ".content", messages[i].content));
-      list.items.push_back(MessageValue(messages[i]));
+      const ChatOptions& options) const override {
+    ASSIGN_OR_RETURN(jinja::Text text,
+                     RenderText(messages, options, takes_parts_));
+    if (options.continue_final_message) {
+      ASSIGN_OR_RETURN(text, CutAtTag(text));
     }
-    list.depth = 2;
-    ASSIGN_OR_RETURN(
-        const jinja::Text text,
-        jinja::Render(body_, Globals(std::move(list), add_generation_prompt),
-                      jinja::Limits()));
     std::vector<Piece> pieces;
     size_t begin = 0;
     for (const jinja::Text::Run& run : text.runs()) {
@@ -58,25 +48,53 @@ class JinjaTemplate : public ChatTemplate {
   }
 
  private:
-  jinja::Scopes::Variables Globals(jinja::List messages,
-                                   bool add_generation_prompt) const {
-    jinja::Scopes::Variables globals;
-    globals["messages"] = jinja::Value(std::move(messages));
-    globals["add_generation_prompt"] = jinja::Value(add_generation_prompt);
-    // Templates ask `if tools`; without any they are none, not undefined.
-    globals["tools"] = jinja::Value();
-    globals["documents"] = jinja::Value();
+  absl::StatusOr<jinja::Text> RenderText(absl::Span<const ChatMessage> messages,
+                                         const ChatOptions& options,
+                                         bool takes_parts) const {
+    ASSIGN_OR_RETURN(jinja::Scopes::Variables variables,
+                     ChatVariables(messages, options, takes_parts));
+    // A client's variable of the same name goes first.
     if (!special_.bos_token.empty()) {
-      globals["bos_token"] = jinja::TextValue(special_.bos_token);
+      variables.emplace("bos_token", jinja::TextValue(special_.bos_token));
     }
     if (!special_.eos_token.empty()) {
-      globals["eos_token"] = jinja::TextValue(special_.eos_token);
+      variables.emplace("eos_token", jinja::TextValue(special_.eos_token));
     }
-    return globals;
+    return jinja::Render(body_, std::move(variables), {options.now},
+                         jinja::Limits());
+  }
+
+  // Whether the template reads content that is a list of parts: it writes a
+  // part's text, and not the list as Python or JSON spell it.
+  bool TakesParts() const {
+    const ChatMessage probe = {"user", "", {std::string(kProbe)}};
+    const auto text = RenderText({probe}, ChatOptions(), true);
+    return text.ok() && absl::StrContains(text->bytes(), kProbe) &&
+           !absl::StrContains(text->bytes(), "'text'") &&
+           !absl::StrContains(text->bytes(), "\"text\"");
+  }
+
+  // The text up to the end of the last message's content.
+  static absl::StatusOr<jinja::Text> CutAtTag(const jinja::Text& text) {
+    const absl::string_view bare = absl::StripSuffix(kContinueTag, " ");
+    const size_t at = text.bytes().rfind(bare);
+    if (at == absl::string_view::npos) {
+      return absl::InvalidArgumentError(
+          "continue_final_message: the template does not write the last "
+          "message's content as it is");
+    }
+    // The template took the space after the tag off; so it would have done
+    // with the content's own.
+    const bool stripped =
+        !absl::StartsWith(text.bytes().substr(at), kContinueTag);
+    const jinja::Text cut = text.Slice(0, at);
+    if (!stripped) return cut;
+    return cut.Slice(0, jinja::Stripped(cut.bytes(), jinja::Side::kRight).end);
   }
 
   const jinja::Body body_;
   const SpecialTexts special_;
+  bool takes_parts_ = false;
 };
 
 }  // namespace

@@ -4,17 +4,47 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "common/base/id.h"
+#include "common/model/text/civil_time.h"
 #include "common/model/text/tokenizer.h"
 
 namespace penstock {
 
+// One message of a chat, as a client gave it. Texts are UTF-8.
 struct ChatMessage {
-  std::string role;
-  std::string content;
+  std::string role = {};
+  std::string content = {};
+  // Text parts in place of `content`, which is then empty. A template that
+  // reads lists of parts gets [{"type": "text", "text": ...}, ...]; any other
+  // gets the parts joined with newlines.
+  std::vector<std::string> parts = {};
+  // The client said null, as it may beside tool calls.
+  bool null_content = false;
+  // All else of the message (name, tool_calls, tool_call_id, ...) as the text
+  // of a JSON object; empty: nothing. Without "role" and "content".
+  std::string fields = {};
+};
+
+// What a client says about a rendering beside its messages; JSON as text, so
+// that keys keep the client's order. Empty: not given.
+struct ChatOptions {
+  // The text ends where the assistant's turn begins.
+  bool add_generation_prompt = true;
+  // The text ends where the last message's content does, so that the answer
+  // goes on from there. Not together with add_generation_prompt.
+  bool continue_final_message = false;
+  std::string tools = {};      // a JSON array of objects
+  std::string documents = {};  // a JSON array of objects
+  // A JSON object: more variables for the template (enable_thinking, ...), the
+  // API's chat_template_kwargs.
+  std::string kwargs = {};
+  // What strftime_now tells; nullopt: templates find no such function.
+  absl::optional<CivilTime> now = {};
 };
 
 // A model's own chat template, parsed once. Immutable; safe from any thread.
@@ -48,14 +78,19 @@ class ChatTemplate {
     bool from_message = false;
   };
   // No piece is empty and neighbours differ in from_message. Bounded in steps
-  // and output (RESOURCE_EXHAUSTED). INVALID_ARGUMENT: a message is not UTF-8
-  // (naming it), raise_exception with the template's own words, or an operation
-  // that the messages make impossible; UNIMPLEMENTED as Parse, for constructs
-  // that show only when they run.
+  // and output (RESOURCE_EXHAUSTED). INVALID_ARGUMENT: a message or option is
+  // not UTF-8 or not the JSON it should be (naming it), raise_exception with
+  // the template's own words, or an operation that the messages make
+  // impossible; UNIMPLEMENTED as Parse, for constructs that show only when they
+  // run.
   virtual absl::StatusOr<std::vector<Piece>> Render(
       absl::Span<const ChatMessage> messages,
-      bool add_generation_prompt) const = 0;
+      const ChatOptions& options) const = 0;
 };
+
+// The option or message field that an error of Render is about, with which its
+// message begins ("tools", "messages[2].fields"); empty when it is about none.
+std::string ChatFieldOf(const absl::Status& status);
 
 // system, user, assistant, tool and the like.
 bool IsKnownRole(absl::string_view role);

@@ -44,7 +44,8 @@ absl::StatusOr<std::vector<Piece>> Rendered(
     bool add_generation_prompt = false) {
   const auto parsed = ChatTemplate::Parse(source, {"<s>", "</s>"});
   if (!parsed.ok()) return parsed.status();
-  return (*parsed)->Render(messages, add_generation_prompt);
+  return (*parsed)->Render(messages,
+                           {.add_generation_prompt = add_generation_prompt});
 }
 
 TEST(ChatTemplate, RendersWhatJinja2Renders) {
@@ -290,7 +291,7 @@ TEST(ChatTemplate, RenderingLeavesTheTemplateAsItWas) {
   ASSERT_TRUE(parsed.ok());
   const std::vector<ChatMessage> messages = {{"user", "a"}, {"user", "b"}};
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(JoinPieces(*(*parsed)->Render(messages, false)), "2");
+    EXPECT_EQ(JoinPieces(*(*parsed)->Render(messages, ChatOptions())), "2");
   }
 }
 
@@ -298,7 +299,7 @@ TEST(ChatTemplate, WithoutSpecialTokensTheirNamesAreUndefined) {
   const auto parsed = ChatTemplate::Parse(
       "{{ bos_token is defined }}{{ eos_token is defined }}");
   ASSERT_TRUE(parsed.ok());
-  EXPECT_EQ(JoinPieces(*(*parsed)->Render({}, false)), "FalseFalse");
+  EXPECT_EQ(JoinPieces(*(*parsed)->Render({}, ChatOptions())), "FalseFalse");
 }
 
 }  // namespace

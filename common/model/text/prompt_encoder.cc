@@ -104,7 +104,6 @@ absl::Status PromptEncoder::CheckMessages(
                absl::StrCat("has ", messages.size(), " messages; at most ",
                             options_.max_messages));
   }
-  size_t bytes = 0;
   for (size_t i = 0; i < messages.size(); ++i) {
     const std::string role = absl::StrCat(kField, "[", i, "].role");
     const std::string content = absl::StrCat(kField, "[", i, "].content");
@@ -114,29 +113,55 @@ absl::Status PromptEncoder::CheckMessages(
                  absl::StrCat("has ", messages[i].role.size(),
                               " bytes; at most ", options_.max_role_bytes));
     }
-    // Subtracting keeps the sum from running over.
-    if (messages[i].content.size() > options_.max_text_bytes - bytes) {
-      return Bad(Kind::kTooLong, content,
-                 absl::StrCat("takes all messages over ",
-                              options_.max_text_bytes, " bytes"));
-    }
-    bytes += messages[i].content.size();
     RETURN_IF_ERROR(CheckText(role, messages[i].role));
     RETURN_IF_ERROR(CheckText(content, messages[i].content));
   }
   return absl::OkStatus();
 }
 
+absl::Status PromptEncoder::CheckSizes(absl::Span<const ChatMessage> messages,
+                                       const ChatOptions& options) const {
+  size_t left = options_.max_text_bytes;
+  // Subtracting keeps the sum from running over.
+  const auto take = [&](const std::string& field, absl::string_view text) {
+    if (text.size() > left) {
+      return Bad(Kind::kTooLong, field,
+                 absl::StrCat("takes all texts over ", options_.max_text_bytes,
+                              " bytes"));
+    }
+    left -= text.size();
+    return absl::OkStatus();
+  };
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const std::string at = absl::StrCat("messages[", i, "]");
+    RETURN_IF_ERROR(take(at + ".content", messages[i].content));
+    for (const std::string& part : messages[i].parts) {
+      // Counts the part itself, too.
+      RETURN_IF_ERROR(take(at + ".content", part));
+      RETURN_IF_ERROR(take(at + ".content", "[text]"));
+    }
+    RETURN_IF_ERROR(take(at + ".fields", messages[i].fields));
+  }
+  RETURN_IF_ERROR(take("tools", options.tools));
+  RETURN_IF_ERROR(take("documents", options.documents));
+  return take("chat_template_kwargs", options.kwargs);
+}
+
 absl::StatusOr<std::vector<TokenId>> PromptEncoder::EncodeChat(
-    absl::Span<const ChatMessage> messages, bool add_generation_prompt) const {
+    absl::Span<const ChatMessage> messages, const ChatOptions& options) const {
   constexpr absl::string_view kField = "messages";
   if (chat_template_ == nullptr) {
     return Blame(Kind::kNoTemplate, kField, chat_status_);
   }
   RETURN_IF_ERROR(CheckMessages(messages));
+  RETURN_IF_ERROR(CheckSizes(messages, options));
   const absl::StatusOr<std::vector<ChatTemplate::Piece>> pieces =
-      chat_template_->Render(messages, add_generation_prompt);
-  if (!pieces.ok()) return Blame(Kind::kInvalid, kField, pieces.status());
+      chat_template_->Render(messages, options);
+  if (!pieces.ok()) {
+    const std::string field = ChatFieldOf(pieces.status());
+    if (field.empty()) return Blame(Kind::kInvalid, kField, pieces.status());
+    return Attach(Kind::kInvalid, field, pieces.status());
+  }
   absl::StatusOr<std::vector<TokenId>> ids = EncodePieces(*pieces, *tokenizer_);
   if (!ids.ok()) return Blame(Kind::kTooLong, kField, ids.status());
   if (ids->empty()) return Bad(Kind::kEmpty, kField, "makes no tokens");

@@ -19,7 +19,9 @@
 namespace penstock {
 
 // What is wrong with a prompt, and in which field of the request: "prompt",
-// "messages", "messages[2].role" or "messages[2].content".
+// "messages", "messages[2].role", "messages[2].content",
+// "messages[2].content[0].text", "messages[2].fields", "tools", "documents",
+// "chat_template_kwargs" or "continue_final_message".
 struct PromptError {
   enum class Kind {
     kEmpty,
@@ -67,7 +69,7 @@ class PromptEncoder {
   // field: INVALID_ARGUMENT, or FAILED_PRECONDITION and UNIMPLEMENTED when
   // there is no template, or RESOURCE_EXHAUSTED when it does not end in time.
   absl::StatusOr<std::vector<TokenId>> EncodeChat(
-      absl::Span<const ChatMessage> messages, bool add_generation_prompt) const;
+      absl::Span<const ChatMessage> messages, const ChatOptions& options) const;
 
   // OK when chats can be encoded; for a line in the log at start-up.
   const absl::Status& chat_status() const { return chat_status_; }
@@ -78,6 +80,8 @@ class PromptEncoder {
       : tokenizer_(std::move(tokenizer)), options_(options) {}
 
   absl::Status CheckMessages(absl::Span<const ChatMessage> messages) const;
+  absl::Status CheckSizes(absl::Span<const ChatMessage> messages,
+                          const ChatOptions& options) const;
 
   const std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<ChatTemplate> chat_template_;  // null: see chat_status_

@@ -25,6 +25,8 @@ constexpr char kTemplate[] =
     "<s>{{ m.role[0] ~ m.content }}{{ eos_token }}{% endfor %}"
     "{% if add_generation_prompt %}{{ bos_token }}{% endif %}";
 
+const ChatOptions kNoPrompt = {.add_generation_prompt = false};
+
 std::vector<ChatMessage> OneUser() { return {{"user", "x"}}; }
 
 std::unique_ptr<PromptEncoder> Create(
@@ -62,7 +64,7 @@ TEST(PromptEncoder, AddsTheBeginningTokenOnceWhereTheModelAsksForIt) {
   EXPECT_THAT(*encoder->EncodeText("<s>a", SpecialTokens::kParse),
               ElementsAre(kBos, 'a'));
   // A template writes its own.
-  EXPECT_THAT(*encoder->EncodeChat(OneUser(), false),
+  EXPECT_THAT(*encoder->EncodeChat(OneUser(), kNoPrompt),
               ElementsAre(kBos, 'u', 'x', kEos));
 }
 
@@ -70,7 +72,7 @@ TEST(PromptEncoder, ChatsFollowTheTemplateAndContentStaysText) {
   const auto encoder = Create(kTemplate);
   EXPECT_TRUE(encoder->chat_status().ok());
   const std::vector<ChatMessage> messages = {{"user", "</s>"}};
-  EXPECT_THAT(*encoder->EncodeChat(messages, true),
+  EXPECT_THAT(*encoder->EncodeChat(messages, ChatOptions()),
               ElementsAre(kBos, 'u', '<', '/', 's', '>', kEos, kBos));
 }
 
@@ -83,7 +85,7 @@ TEST(PromptEncoder, ErrorsNameKindAndField) {
     return encoder->EncodeText(prompt, SpecialTokens::kParse).status();
   };
   const auto chat = [&](std::vector<ChatMessage> messages) {
-    return encoder->EncodeChat(messages, true).status();
+    return encoder->EncodeChat(messages, ChatOptions()).status();
   };
   ExpectError(text(""), Kind::kEmpty, "prompt");
   ExpectError(text("12345678901"), Kind::kTooLong, "prompt");
@@ -109,11 +111,11 @@ TEST(PromptEncoder, ErrorsNameKindAndField) {
 TEST(PromptEncoder, WithoutATemplateOnlyChatsFail) {
   const auto none = Create("");
   EXPECT_EQ(none->chat_status().code(), absl::StatusCode::kFailedPrecondition);
-  ExpectError(none->EncodeChat(OneUser(), true).status(), Kind::kNoTemplate,
-              "messages");
+  ExpectError(none->EncodeChat(OneUser(), ChatOptions()).status(),
+              Kind::kNoTemplate, "messages");
   const auto unknown = Create("{% macro f() %}{% endmacro %}");
   EXPECT_EQ(unknown->chat_status().code(), absl::StatusCode::kUnimplemented);
-  const auto ids = unknown->EncodeChat(OneUser(), true);
+  const auto ids = unknown->EncodeChat(OneUser(), ChatOptions());
   EXPECT_EQ(ids.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(ids.status().message()), HasSubstr("macro"));
   EXPECT_TRUE(unknown->EncodeText("x", SpecialTokens::kParse).ok());

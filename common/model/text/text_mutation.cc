@@ -247,7 +247,7 @@ class Driver {
     const jinja::Limits limits = {/*steps=*/100, /*bytes=*/1 << 18,
                                   /*output=*/1 << 14};
     const absl::StatusOr<jinja::Text> text =
-        jinja::Render(*body, globals, limits);
+        jinja::Render(*body, globals, jinja::World(), limits);
     Count("render", text.status());
     if (text.ok()) CheckProvenance(*text);
   }

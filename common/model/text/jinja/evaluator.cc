@@ -96,7 +96,7 @@ absl::StatusOr<Value> Evaluator::Node(const Literal& node, int) {
 
 absl::StatusOr<Value> Evaluator::Node(const Name& node, int) {
   if (const Value* value = scopes_.Find(node.name)) return *value;
-  if (const BuiltinFunction* function = FindFunction(node.name)) {
+  if (const BuiltinFunction* function = FindFunction(node.name, world_)) {
     return Value(Function{function});
   }
   return Value(Undefined{absl::StrCat("'", node.name, "'")});
@@ -201,7 +201,7 @@ absl::StatusOr<Value> Evaluator::Node(const Call& node, int line) {
   if (const Function* function = callee.function()) {
     ASSIGN_OR_RETURN(Arguments arguments, EvaluateAll(node.arguments));
     return function->builtin->call(
-        {function->builtin->name, line, budget_, std::move(arguments)});
+        {function->builtin->name, line, budget_, world_, std::move(arguments)});
   }
   if (const Undefined* undefined = callee.undefined()) {
     return Unknown(line, absl::StrCat("function ", undefined->what));
@@ -223,14 +223,15 @@ absl::StatusOr<Value> Evaluator::CallMethod(const Attribute& callee,
                                       object.type_name()));
   }
   ASSIGN_OR_RETURN(Arguments arguments, EvaluateAll(call.arguments));
-  return method(object, {callee.name, line, budget_, std::move(arguments)});
+  return method(object,
+                {callee.name, line, budget_, world_, std::move(arguments)});
 }
 
 absl::StatusOr<Value> Evaluator::Node(const FilterCall& node, int line) {
   ASSIGN_OR_RETURN(const Value object, Evaluate(*node.object));
   ASSIGN_OR_RETURN(Arguments arguments, EvaluateAll(node.arguments));
   return node.filter->apply(
-      object, {node.filter->name, line, budget_, std::move(arguments)});
+      object, {node.filter->name, line, budget_, world_, std::move(arguments)});
 }
 
 absl::StatusOr<Value> Evaluator::Node(const TestCall& node, int line) {
@@ -238,7 +239,7 @@ absl::StatusOr<Value> Evaluator::Node(const TestCall& node, int line) {
   ASSIGN_OR_RETURN(Arguments arguments, EvaluateAll(node.arguments));
   ASSIGN_OR_RETURN(const bool holds,
                    node.test->holds(object, {node.test->name, line, budget_,
-                                             std::move(arguments)}));
+                                             world_, std::move(arguments)}));
   return Value(holds);
 }
 

@@ -37,9 +37,9 @@ class Scopes {
 // UNIMPLEMENTED for what this build does not know, RESOURCE_EXHAUSTED.
 class Evaluator {
  public:
-  // Neither is owned.
-  Evaluator(Scopes* scopes, Budget* budget)
-      : scopes_(*scopes), budget_(*budget) {}
+  // None is owned.
+  Evaluator(Scopes* scopes, Budget* budget, const World* world)
+      : scopes_(*scopes), budget_(*budget), world_(*world) {}
 
   absl::StatusOr<Value> Evaluate(const Expression& expression);
   absl::Status Assign(const Target& target, Value value);
@@ -71,6 +71,7 @@ class Evaluator {
 
   Scopes& scopes_;
   Budget& budget_;
+  const World& world_;
 };
 
 }  // namespace penstock::jinja

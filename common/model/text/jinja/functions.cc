@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/model/text/jinja/error.h"
+#include "common/model/text/jinja/strftime.h"
 
 namespace penstock::jinja {
 namespace {
@@ -58,15 +59,29 @@ absl::StatusOr<Value> MakeRange(const Invocation& call) {
   return Value(std::move(list));
 }
 
+constexpr absl::string_view kNow = "strftime_now";
+
+absl::StatusOr<Value> StrftimeNow(const Invocation& call) {
+  ASSIGN_OR_RETURN(const auto bound, call.Bind({"format"}, 1));
+  if (bound[0]->text() == nullptr) {
+    return call.Fail(
+        absl::StrCat("takes a str, not a ", bound[0]->type_name()));
+  }
+  return Strftime(*bound[0]->text(), call);
+}
+
 constexpr BuiltinFunction kFunctions[] = {
     {"namespace", MakeNamespace},
     {"raise_exception", RaiseException},
     {"range", MakeRange},
+    {kNow, StrftimeNow},
 };
 
 }  // namespace
 
-const BuiltinFunction* FindFunction(absl::string_view name) {
+const BuiltinFunction* FindFunction(absl::string_view name,
+                                    const World& world) {
+  if (name == kNow && !world.now.has_value()) return nullptr;
   for (const BuiltinFunction& function : kFunctions) {
     if (function.name == name) return &function;
   }

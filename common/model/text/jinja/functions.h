@@ -14,7 +14,8 @@ struct BuiltinFunction {
   absl::StatusOr<Value> (*call)(const Invocation& call);
 };
 
-// Null when there is none of that name.
-const BuiltinFunction* FindFunction(absl::string_view name);
+// Null when there is none of that name; strftime_now is there only in a world
+// that knows the time.
+const BuiltinFunction* FindFunction(absl::string_view name, const World& world);
 
 }  // namespace penstock::jinja

@@ -9,7 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "common/model/text/civil_time.h"
 #include "common/model/text/jinja/budget.h"
 #include "common/model/text/jinja/value.h"
 
@@ -21,12 +23,18 @@ struct Arguments {
   std::vector<std::pair<std::string, Value>> named;
 };
 
+// What a rendering knows beside its variables.
+struct World {
+  absl::optional<CivilTime> now;  // for strftime_now
+};
+
 // One call of a filter, test, method or function: what it is called for
 // messages, where it stands, what it was given and what it may cost.
 struct Invocation {
   absl::string_view name;
   int line;
   Budget& budget;
+  const World& world;
   Arguments arguments;
 
   // The arguments by parameter, in their order, null where not given.

@@ -16,10 +16,10 @@ enum class Flow { kNext, kBreak, kContinue };
 
 class Renderer {
  public:
-  Renderer(Scopes::Variables globals, const Limits& limits)
+  Renderer(Scopes::Variables globals, const World& world, const Limits& limits)
       : budget_(limits),
         scopes_(std::move(globals)),
-        evaluator_(&scopes_, &budget_) {}
+        evaluator_(&scopes_, &budget_, &world) {}
 
   absl::StatusOr<Flow> Run(const Body& body, Text& out) {
     for (const Statement& statement : body) {
@@ -125,8 +125,8 @@ class Renderer {
 }  // namespace
 
 absl::StatusOr<Text> Render(const Body& body, Scopes::Variables globals,
-                            const Limits& limits) {
-  Renderer renderer(std::move(globals), limits);
+                            const World& world, const Limits& limits) {
+  Renderer renderer(std::move(globals), world, limits);
   Text out;
   RETURN_IF_ERROR(renderer.Run(body, out).status());
   return out;

@@ -10,6 +10,6 @@ namespace penstock::jinja {
 // Executes a parsed template with the given variables. Pure: the tree is not
 // changed, and equal arguments give equal text. Errors as Evaluator's.
 absl::StatusOr<Text> Render(const Body& body, Scopes::Variables globals,
-                            const Limits& limits);
+                            const World& world, const Limits& limits);
 
 }  // namespace penstock::jinja
