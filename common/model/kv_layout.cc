@@ -17,12 +17,18 @@ KvLayout KvLayout::For(const ModelSpec& spec, KvType type) {
   layout.layers = spec.layers;
   layout.kv_heads = spec.kv_heads;
   layout.head_dim = spec.head_dim;
+  layout.value_dim = spec.value_dim;
   layout.type = type;
   return layout;
 }
 
+uint64_t KvLayout::key_bytes() const {
+  return uint64_t{1} * kv_heads * head_dim * kBlockTokens * ElementBytes(type);
+}
+
 uint64_t KvLayout::layer_bytes() const {
-  return uint64_t{2} * kv_heads * head_dim * kBlockTokens * ElementBytes(type);
+  return key_bytes() +
+         uint64_t{1} * kv_heads * value_dim * kBlockTokens * ElementBytes(type);
 }
 
 std::vector<Segment> KvLayout::Segments(BlockIndex block,
@@ -35,9 +41,10 @@ std::vector<Segment> KvLayout::Segments(BlockIndex block,
 }
 
 LayoutId KvLayout::id() const {
-  std::array<uint32_t, 6> fields = {static_cast<uint32_t>(layers),
+  std::array<uint32_t, 7> fields = {static_cast<uint32_t>(layers),
                                     static_cast<uint32_t>(kv_heads),
                                     static_cast<uint32_t>(head_dim),
+                                    static_cast<uint32_t>(value_dim),
                                     kBlockTokens,
                                     static_cast<uint32_t>(ElementBytes(type)),
                                     static_cast<uint32_t>(arrangement)};

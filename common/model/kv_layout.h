@@ -39,13 +39,15 @@ struct Segment {
 struct KvLayout {
   int layers = 0;
   int kv_heads = 0;
-  int head_dim = 0;
+  int head_dim = 0;   // of keys
+  int value_dim = 0;  // of values
   KvType type = KvType::kF16;
   // Names the arrangement inside a block; a backend that repacks changes it.
   int arrangement = 1;
 
   static KvLayout For(const ModelSpec& spec, KvType type);
 
+  uint64_t key_bytes() const;    // K of one block in one layer; V follows it
   uint64_t layer_bytes() const;  // K and V of one block in one layer
   uint64_t block_bytes() const { return layer_bytes() * layers; }
 

@@ -15,6 +15,7 @@ ModelSpec Spec() {
   spec.heads = 9;
   spec.kv_heads = 3;
   spec.head_dim = 64;
+  spec.value_dim = 64;
   return spec;
 }
 
@@ -26,11 +27,22 @@ TEST(KvLayoutTest, Sizes) {
   EXPECT_EQ(KvLayout::For(Spec(), KvType::kF32).block_bytes(), 737280u);
 }
 
+TEST(KvLayoutTest, ValuesNarrowerThanKeys) {
+  ModelSpec spec = Spec();
+  spec.kv_heads = 1;
+  spec.head_dim = 576;
+  spec.value_dim = 512;
+  KvLayout layout = KvLayout::For(spec, KvType::kF16);
+  EXPECT_EQ(layout.key_bytes(), 18432u);  // 576 dimensions, 16 tokens
+  EXPECT_EQ(layout.layer_bytes(), 18432u + 16384u);
+}
+
 TEST(KvLayoutTest, SizesBeyond32Bits) {
   ModelSpec spec = Spec();
   spec.layers = 1000;
   spec.kv_heads = 1024;
   spec.head_dim = 512;
+  spec.value_dim = 512;
   EXPECT_EQ(KvLayout::For(spec, KvType::kF32).block_bytes(),
             uint64_t{67108864} * 1000);
 }
@@ -51,7 +63,7 @@ TEST(KvLayoutTest, SegmentsOfARange) {
 // Over any cut into layer ranges, each byte of a block is named exactly once,
 // and blocks do not touch each other.
 TEST(KvLayoutTest, SegmentsTileTheArena) {
-  KvLayout layout{.layers = 5, .kv_heads = 2, .head_dim = 4};
+  KvLayout layout{.layers = 5, .kv_heads = 2, .head_dim = 4, .value_dim = 4};
   for (int first_cut = 0; first_cut <= 5; ++first_cut) {
     for (int second_cut = first_cut; second_cut <= 5; ++second_cut) {
       std::vector<int> named(3 * layout.block_bytes());
@@ -76,13 +88,15 @@ TEST(KvLayoutTest, FarBlocksDoNotWrap) {
 }
 
 TEST(KvLayoutTest, IdNamesEveryField) {
-  const KvLayout base{.layers = 5, .kv_heads = 2, .head_dim = 4};
-  std::vector<KvLayout> layouts(6, base);
+  const KvLayout base{
+      .layers = 5, .kv_heads = 2, .head_dim = 4, .value_dim = 4};
+  std::vector<KvLayout> layouts(7, base);
   layouts[1].layers = 6;
   layouts[2].kv_heads = 4;
   layouts[3].head_dim = 2;
   layouts[4].type = KvType::kF32;
   layouts[5].arrangement = 2;
+  layouts[6].value_dim = 2;
   std::set<LayoutId> ids;
   for (const KvLayout& layout : layouts) ids.insert(layout.id());
   EXPECT_EQ(ids.size(), layouts.size());
@@ -90,7 +104,7 @@ TEST(KvLayoutTest, IdNamesEveryField) {
 }
 
 TEST(KvLayoutDeathTest, RangesLieWithin) {
-  KvLayout layout{.layers = 5, .kv_heads = 2, .head_dim = 4};
+  KvLayout layout{.layers = 5, .kv_heads = 2, .head_dim = 4, .value_dim = 4};
   EXPECT_DEATH(layout.Segments(0, {0, 6}), "CHECK failed");
   EXPECT_DEATH(layout.Segments(0, {3, 2}), "CHECK failed");
   EXPECT_DEATH(layout.Segments(-1, {0, 1}), "CHECK failed");

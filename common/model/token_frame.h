@@ -46,6 +46,13 @@ struct TransferSummary {
   uint64_t decode_prompt_tokens = 0;
 };
 
+// Log-probability of each prompt token, given those before it. The first has
+// none: `tokens` begins with the second. A long prompt comes in several parts.
+struct PromptLogprobs {
+  int first_index = 0;  // in the prompt, of tokens[0]
+  std::vector<TokenLogprobs> tokens;
+};
+
 // Worker -> router -> client. `first_index` counts the tokens of the sample
 // before this frame, so that loss and doubling are visible.
 struct TokenFrame {
@@ -53,9 +60,10 @@ struct TokenFrame {
   int sample = 0;
   int first_index = 0;
   std::vector<FrameToken> tokens;
+  PromptLogprobs prompt;  // of sample 0; empty unless asked for
   FinishReason finish = FinishReason::kNone;
   std::string final_text;  // with finish: held-back text that is text after all
-  // On the last frame only.
+  // On the last frame of the last sample that ends only.
   Usage usage;
   RequestTimings timings;
   TransferSummary transfer;

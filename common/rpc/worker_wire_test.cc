@@ -27,8 +27,15 @@ LegRequest ExampleLeg() {
   request.client_request_id = "client-7";
   request.model = "tiny";
   request.prompt = {0, 5, 49151};
-  request.sampling = {0.0f, 40, 0.9f, kBig, 0};
-  request.stop = {7, {2, 3}, {"\n\n", "End"}, true};
+  request.sampling.temperature = 0.0f;
+  request.sampling.top_k = 40;
+  request.sampling.top_p = 0.9f;
+  request.sampling.seed = kBig;
+  request.sampling.logprobs = 0;
+  request.stop.max_tokens = 7;
+  request.stop.stop_ids = {2, 3};
+  request.stop.stop_strings = {"\n\n", "End"};
+  request.stop.ignore_eos = true;
   request.tenant = "t";
   request.cache_salt = "s";
   request.priority = -3;

@@ -37,6 +37,7 @@ KvLayout SmallLayout() {
   layout.layers = 4;
   layout.kv_heads = 1;
   layout.head_dim = 4;
+  layout.value_dim = 4;
   return layout;
 }
 

@@ -19,6 +19,7 @@ KvLayout SmolLayout() {
   layout.layers = 30;
   layout.kv_heads = 3;
   layout.head_dim = 64;
+  layout.value_dim = 64;
   layout.type = KvType::kF16;
   return layout;
 }
@@ -36,7 +37,7 @@ PageHeader Example() {
   header.payload_bytes = 3 * 12288;
   header.payload_checksum = 0x1122334455667788;
   header.sequence = 42;
-  header.layout = LayoutId(0xd7416ae8b7b21078);
+  header.layout = LayoutId(0x5da16a16bb7f7e43);
   return header;
 }
 
@@ -44,11 +45,11 @@ PageHeader Example() {
 constexpr char kExampleHex[] =
     "504b565001005000080706050403020109000000050000001807f6e5d4c3b2a1"
     "0300000004000700009000000000000088776655443322112a00000000000000"
-    "7810b2b7e86a41d75a3e7f7813522645";
+    "437e7fbb166aa15d8080864200e4c680";
 constexpr char kExtremeHex[] =
     "504b565001005000ffffffffffffffffffffffffffffff7f0100000000000000"
     "ffffffff00001e0000a005000000000000000000000000000100000000000000"
-    "7810b2b7e86a41d76b9168c12f50d82e";
+    "437e7fbb166aa15d53f05c46a8923cd6";
 
 Bytes FromHex(const char* hex) {
   std::string raw = absl::HexStringToBytes(hex);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,12 +12,36 @@
 
 namespace penstock {
 
-// One row to sample: which token row's logits, and how.
+// What a draw depends on beside the logits: the tokens so far and what a
+// stateful sampler carried over. Owned by the sequence; the backend reads it
+// while a step is in flight, and the engine changes it between steps only.
+struct SampleHistory {
+  std::vector<TokenId> tokens;  // prompt and answer
+  int prompt_tokens = 0;
+  // Tokens that end a run of DryParams: sorted.
+  std::vector<TokenId> dry_breakers;
+  float mirostat_mu = 0;  // the draw's new value comes back in SampledToken
+};
+
+// One row to sample: which token row's logits, and how. Several may draw from
+// one row: n answers of a prompt.
 struct SampleRow {
   int32_t row = 0;  // index into StepPlan::tokens
   SamplingParams params;
+  // Null where no stage of `params` looks back.
+  std::shared_ptr<const SampleHistory> history;
+  // Tokens that must not be drawn now (stop tokens before min_tokens): sorted.
+  std::vector<TokenId> banned;
   uint32_t sample = 0;    // index among n samples of a request
   uint64_t position = 0;  // index of the token being drawn: counts prompt too
+};
+
+// A row whose logits are only compared: the log-probability of `token`, which
+// is known, and of the best `best`.
+struct ScoreRow {
+  int32_t row = 0;
+  TokenId token = 0;
+  int best = 0;
 };
 
 // The rows of one sequence in a step: a prefill chunk, or one decode token.
@@ -37,6 +62,7 @@ struct StepPlan {
   std::vector<SequenceRows> sequences;
   std::vector<BlockIndex> block_table;
   std::vector<SampleRow> samples;
+  std::vector<ScoreRow> scores;
   // Blocks to copy before the pass (copy-on-write): from -> to, whole blocks.
   struct BlockCopy {
     BlockIndex from = -1;
@@ -48,12 +74,14 @@ struct StepPlan {
 struct SampledToken {
   TokenId token = 0;
   TokenLogprobs logprobs;  // filled when the row asked for them
+  float mirostat_mu = 0;   // with MirostatParams: for the next draw
 };
 
 struct StepResult {
   uint64_t step = 0;
   absl::Status status;                // of the whole step
   std::vector<SampledToken> sampled;  // one for each of StepPlan::samples
+  std::vector<TokenLogprobs> scored;  // one for each of StepPlan::scores
 };
 
 // KV of layers [0, layers_done) is complete for every row of the step.

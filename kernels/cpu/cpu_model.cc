@@ -1,7 +1,6 @@
 #include "kernels/cpu/cpu_model.h"
 
 #include <atomic>
-#include <cmath>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -26,7 +25,7 @@ absl::Status CheckWidths(const ModelSpec& spec) {
   RETURN_IF_ERROR(CheckMultiple("hidden size", spec.hidden, 32, kMost));
   RETURN_IF_ERROR(CheckMultiple("feed-forward size", spec.ffn, 32, kMost));
   RETURN_IF_ERROR(CheckMultiple("head size", spec.head_dim, 32, 512));
-  return CheckMultiple("rotary dimensions", spec.rope.dimensions, 2,
+  return CheckMultiple("rotary dimensions", spec.ropes[0].dimensions, 2,
                        spec.head_dim);
 }
 
@@ -43,8 +42,8 @@ std::vector<ColumnSource> Rows(const TensorView& tensor) {
 std::vector<ColumnSource> RotatedRows(const TensorView& tensor,
                                       const ModelSpec& spec) {
   std::vector<ColumnSource> columns = Rows(tensor);
-  if (spec.rope.pairing == RopePairing::kHalves) return columns;
-  const int half = spec.rope.dimensions / 2;
+  if (spec.ropes[0].pairing == RopePairing::kHalves) return columns;
+  const int half = spec.ropes[0].dimensions / 2;
   for (size_t head = 0; head < columns.size(); head += spec.head_dim) {
     for (int i = 0; i < half; ++i) {
       columns[head + i].row = head + 2 * i;
@@ -155,10 +154,7 @@ absl::StatusOr<std::unique_ptr<CpuModel>> CpuModel::Create(
   lay_out(carver);
   job.Run(pool);
 
-  for (int i = 0; i < spec.rope.dimensions; i += 2) {
-    model->rope_speeds_.push_back(
-        std::pow(spec.rope.base, -double(i) / spec.rope.dimensions));
-  }
+  model->rope_speeds_ = RopeSpeeds(spec.ropes[0], spec.context_length);
   return model;
 }
 

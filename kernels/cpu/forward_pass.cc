@@ -63,8 +63,8 @@ void ForwardPass::LayOut(Carver& carver) {
   gated_ = carver.Take<float>(rows * spec_.ffn);
   logits_ =
       carver.Take<float>(size_t{kLogitRows} * head.panels * kPanelColumns);
-  cosine_ = carver.Take<float>(rows * spec_.rope.dimensions / 2);
-  sine_ = carver.Take<float>(rows * spec_.rope.dimensions / 2);
+  cosine_ = carver.Take<float>(rows * spec_.ropes[0].dimensions / 2);
+  sine_ = carver.Take<float>(rows * spec_.ropes[0].dimensions / 2);
   normed_ = LayOutActivations(carver, rows, spec_.hidden, of_normed);
   attended_ = LayOutActivations(carver, rows, spec_.q_width(), of_attended);
   activated_ = LayOutActivations(carver, rows, spec_.ffn, of_activated);
@@ -299,7 +299,7 @@ void ForwardPass::RotateAndStoreRows(int thread, int layer) {
 // Rotates the queries of some KV heads, and stores their keys and values.
 void ForwardPass::RotateAndStore(int layer, int row, Part kv_heads) {
   const int dim = spec_.head_dim;
-  const int rope_dim = spec_.rope.dimensions;
+  const int rope_dim = spec_.ropes[0].dimensions;
   const float* cosine = cosine_ + size_t(row) * rope_dim / 2;
   const float* sine = sine_ + size_t(row) * rope_dim / 2;
   const size_t kv = size_t(row) * spec_.kv_width() + kv_heads.first * dim;

@@ -8,13 +8,10 @@
 
 namespace penstock {
 
-Rope::Rope(const RopeSpec& spec, int head_dim)
-    : spec_(spec), head_dim_(head_dim) {
-  for (int i = 0; i < spec.dimensions / 2; ++i) {
-    frequencies_.push_back(
-        std::pow(double{spec.base}, -2.0 * i / spec.dimensions));
-  }
-}
+Rope::Rope(const RopeSpec& spec, int head_dim, int context_length)
+    : spec_(spec),
+      head_dim_(head_dim),
+      frequencies_(RopeSpeeds(spec, context_length)) {}
 
 void Rope::Rotate(int position, int heads, float* values) const {
   const int pairs = static_cast<int>(frequencies_.size());

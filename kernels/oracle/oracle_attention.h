@@ -11,7 +11,7 @@ namespace penstock {
 // Turns head vectors by the angle of their position.
 class Rope {
  public:
-  Rope(const RopeSpec& spec, int head_dim);
+  Rope(const RopeSpec& spec, int head_dim, int context_length);
 
   // Rotates the leading dimensions of each of `heads` consecutive heads of
   // head_dim floats.

@@ -74,7 +74,7 @@ TEST(RopeTest, TurnsPairsByTheirAngle) {
   for (RopePairing pairing :
        {RopePairing::kInterleaved, RopePairing::kHalves}) {
     const Rope rope({.base = 100, .dimensions = kTurning, .pairing = pairing},
-                    kDim);
+                    kDim, 64);
     std::vector<float> after = before;
     rope.Rotate(kPosition, 1, after.data());
     const bool interleaved = pairing == RopePairing::kInterleaved;

@@ -41,7 +41,7 @@ OracleForward::OracleForward(Options options)
       pages_(options.pages),
       pool_(*options.pool),
       observer_(std::move(options.observer)),
-      rope_(spec_.rope, spec_.head_dim) {}
+      rope_(spec_.ropes[0], spec_.head_dim, spec_.context_length) {}
 
 void OracleForward::Run(
     const StepPlan& plan,

@@ -24,7 +24,7 @@ class OraclePages {
   }
   float* V(int layer, absl::Span<const BlockIndex> blocks, int position,
            int kv_head) const {
-    return At(layer, blocks, position, kv_head, layout_.layer_bytes() / 2);
+    return At(layer, blocks, position, kv_head, layout_.key_bytes());
   }
 
   // Copies a whole block.

@@ -118,6 +118,7 @@ TEST_P(ConformanceTest, TenThousandTinySegments) {
 TEST_P(ConformanceTest, PagesLargerThanAnySocketBuffer) {
   KvLayout large = SmallLayout();
   large.head_dim = 32768;  // 2 MiB a layer
+  large.value_dim = 32768;
   auto source = SourceOptions(), destination = DestinationOptions();
   source.layout = destination.layout = large;
   source.blocks = destination.blocks = 2;

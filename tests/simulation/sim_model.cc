@@ -20,6 +20,7 @@ KvLayout SimModel::Layout() {
   layout.layers = 1;
   layout.kv_heads = 1;
   layout.head_dim = 1;
+  layout.value_dim = 1;
   layout.type = KvType::kF32;
   return layout;
 }

@@ -121,8 +121,8 @@ TEST(GgufModelTest, OptionalKeysHaveTheFormatsDefaults) {
   auto content = ReadGgufModel(document.Encode(), "some/dir/my.model.gguf");
   ASSERT_TRUE(content.ok()) << content.status();
   EXPECT_EQ(content->spec.kv_heads, 4);
-  EXPECT_EQ(content->spec.rope.base, 10000.0f);
-  EXPECT_EQ(content->spec.rope.dimensions, 16);
+  EXPECT_EQ(content->spec.ropes[0].base, 10000.0f);
+  EXPECT_EQ(content->spec.ropes[0].dimensions, 16);
   EXPECT_EQ(content->spec.name, "my.model");
   EXPECT_EQ(content->vocabulary.bos, -1);
   EXPECT_FALSE(content->vocabulary.add_bos);
@@ -140,7 +140,7 @@ TEST(GgufModelTest, HeadWidthApartFromTheModelsWidth) {
   ASSERT_TRUE(content.ok()) << content.status();
   EXPECT_EQ(content->spec.head_dim, 32);
   EXPECT_EQ(content->spec.q_width(), 64);
-  EXPECT_EQ(content->spec.rope.dimensions, 16);
+  EXPECT_EQ(content->spec.ropes[0].dimensions, 16);
 }
 
 TEST(GgufModelTest, StopTokensByRule) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -44,6 +45,9 @@ class SpecReader {
     RETURN_IF_ERROR(ReadSizes());
     RETURN_IF_ERROR(ReadHeads());
     RETURN_IF_ERROR(ReadRope());
+    spec_.value_dim = spec_.head_dim;
+    spec_.score_scale = 1.0f / std::sqrt(static_cast<float>(spec_.head_dim));
+    spec_.layer_specs.resize(spec_.layers);
     return std::move(spec_);
   }
 
@@ -137,18 +141,17 @@ class SpecReader {
   }
 
   absl::Status ReadRope() {
-    spec_.rope.pairing = family_.pairing;
-    ASSIGN_OR_RETURN(
-        spec_.rope.base,
-        metadata_.FloatOr(Key("rope.freq_base"), kRopeBase, RopeSpec{}.base));
-    ASSIGN_OR_RETURN(spec_.rope.dimensions,
+    RopeSpec& rope = spec_.ropes.emplace_back();
+    rope.pairing = family_.pairing;
+    ASSIGN_OR_RETURN(rope.base, metadata_.FloatOr(Key("rope.freq_base"),
+                                                  kRopeBase, RopeSpec{}.base));
+    ASSIGN_OR_RETURN(rope.dimensions,
                      metadata_.IntegerOr(Key("rope.dimension_count"), kHeadDim,
                                          spec_.head_dim));
-    if (spec_.rope.dimensions > spec_.head_dim ||
-        spec_.rope.dimensions % 2 != 0) {
+    if (rope.dimensions > spec_.head_dim || rope.dimensions % 2 != 0) {
       return Error(
           GgufError::kRopeDimensions, "rope.dimension_count",
-          absl::StrCat(spec_.rope.dimensions),
+          absl::StrCat(rope.dimensions),
           absl::StrCat("an even number up to the head's ", spec_.head_dim));
     }
     ASSIGN_OR_RETURN(absl::string_view scaling,

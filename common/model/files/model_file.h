@@ -11,17 +11,49 @@
 
 namespace penstock {
 
-// Tensors of one transformer block; shapes are [out, in], norms are [hidden].
+// A tensor without a name is absent: the layer does without it. Shapes are
+// [out, in]; norms and biases are vectors.
+
+// Latent attention; widths as in LatentAttentionSpec. Queries come from
+// LayerWeights::q ([heads * query_dim, hidden]), or from query_down and
+// query_up.
+struct LatentWeights {
+  TensorView query_down;  // [query_rank, hidden]
+  TensorView query_norm;  // [query_rank]
+  TensorView query_up;    // [heads * query_dim, query_rank]
+  TensorView kv_down;     // [latent + rotated_dim, hidden]
+  TensorView kv_norm;     // [latent]
+  // For each head: the plain part of a query into the latent's space, and an
+  // attended latent into the head's value.
+  std::vector<TensorView> query_latent;  // each [latent, plain_dim]
+  std::vector<TensorView> value_up;      // each [value_dim, latent]
+};
+
+// A mixture of experts; widths as in ExpertSpec.
+struct ExpertWeights {
+  TensorView router;                  // [count, hidden]
+  TensorView choice_bias;             // [count], enters the choice only
+  std::vector<TensorView> gate, up;   // each [ExpertSpec::ffn, hidden]
+  std::vector<TensorView> down;       // each [hidden, ExpertSpec::ffn]
+  TensorView shared_gate, shared_up;  // [shared_ffn, hidden]
+  TensorView shared_down;             // [hidden, shared_ffn]
+};
+
+// Tensors of one transformer block.
 struct LayerWeights {
-  TensorView attention_norm;
-  TensorView q;  // [heads * head_dim, hidden]
-  TensorView k;  // [kv_heads * head_dim, hidden]
-  TensorView v;  // [kv_heads * head_dim, hidden]
-  TensorView o;  // [hidden, heads * head_dim]
+  TensorView attention_norm;       // of the block's input
+  TensorView q, q_bias;            // [q_width, hidden], [q_width]
+  TensorView k, k_bias;            // [kv_width, hidden], [kv_width]
+  TensorView v, v_bias;            // [value_width, hidden], [value_width]
+  TensorView q_norm, k_norm;       // as ModelSpec::qk_norm says
+  TensorView o, o_bias;            // [hidden, attended_width], [hidden]
+  TensorView attention_post_norm;  // of what attention adds to the residual
   TensorView ffn_norm;
-  TensorView gate;  // [ffn, hidden]
-  TensorView up;    // [ffn, hidden]
-  TensorView down;  // [hidden, ffn]
+  TensorView gate, up;  // [ffn, hidden]; of dense layers
+  TensorView down;      // [hidden, ffn]
+  TensorView ffn_post_norm;
+  LatentWeights latent;
+  ExpertWeights experts;
 };
 
 struct ModelWeights {

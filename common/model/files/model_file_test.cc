@@ -64,9 +64,9 @@ TEST(ModelFileTest, RealModelSpec) {
   EXPECT_EQ(spec.ffn, 1536);
   EXPECT_EQ(spec.context_length, 8192);
   EXPECT_FLOAT_EQ(spec.norm_epsilon, 1e-5f);
-  EXPECT_EQ(spec.rope.base, 100000.0f);
-  EXPECT_EQ(spec.rope.dimensions, 64);
-  EXPECT_EQ(spec.rope.pairing, RopePairing::kInterleaved);
+  EXPECT_EQ(spec.ropes[0].base, 100000.0f);
+  EXPECT_EQ(spec.ropes[0].dimensions, 64);
+  EXPECT_EQ(spec.ropes[0].pairing, RopePairing::kInterleaved);
   EXPECT_TRUE(spec.tied_head);
   EXPECT_EQ(Model().weights().output.data.data(),
             Model().weights().token_embedding.data.data());

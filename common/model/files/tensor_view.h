@@ -20,6 +20,7 @@ struct TensorView {
   // Exactly the bytes of the shape in this type.
   absl::Span<const uint8_t> data;
 
+  bool present() const { return !name.empty(); }
   // Of all leading dimensions together.
   int64_t rows() const {
     int64_t rows = 1;

@@ -13,6 +13,7 @@ TEST(MeasureTransferTest, MovesWhatItSays) {
     bench.layout.layers = 2;
     bench.layout.kv_heads = 1;
     bench.layout.head_dim = 8;
+    bench.layout.value_dim = 8;
     bench.blocks = 3;
     bench.repeats = 5;
     bench.pings = 2;

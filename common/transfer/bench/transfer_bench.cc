@@ -11,6 +11,7 @@ int main() {
   bench.layout.layers = 30;
   bench.layout.kv_heads = 3;
   bench.layout.head_dim = 64;
+  bench.layout.value_dim = 64;
   std::printf("%-8s %12s %16s\n", "kind", "GB/s", "one layer, us");
   for (TransportKind kind :
        {TransportKind::kInproc, TransportKind::kShm, TransportKind::kTcp}) {

@@ -50,9 +50,9 @@ void CheckSpec(const ModelSpec& spec) {
   CHECK(spec.content && spec.vocab_size > 0 && spec.layers > 0 &&
         spec.ffn > 0 && spec.context_length > 0);
   CHECK(spec.kv_heads > 0 && spec.heads % spec.kv_heads == 0);
-  CHECK(spec.rope.dimensions > 0 && spec.rope.dimensions % 2 == 0 &&
-        spec.rope.dimensions <= spec.head_dim);
-  CHECK(spec.norm_epsilon > 0 && spec.rope.base >= 1);
+  CHECK(spec.ropes[0].dimensions > 0 && spec.ropes[0].dimensions % 2 == 0 &&
+        spec.ropes[0].dimensions <= spec.head_dim);
+  CHECK(spec.norm_epsilon > 0 && spec.ropes[0].base >= 1);
 }
 
 void CheckVocabulary(const ModelContent& content) {
