@@ -1,0 +1,95 @@
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "tests/contract/backend_makers.h"
+#include "tests/contract/family_cases.h"
+#include "tests/contract/model_driver.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kFolder[] = PENSTOCK_TEST_DATA "/families/";
+constexpr int kBlocks = 16;
+constexpr int kWhole = 512;  // rows: every prompt in one step
+constexpr double kLimit = 1e-4;
+
+// Families whose GGUF file and whose Hugging Face folder are read.
+constexpr const char* kGgufFamilies[] = {"llama2", "mistral", "smollm2",
+                                         "tinyllama"};
+
+// Logits [vocab] of every position, in order; written on the backend's thread,
+// read after the step's result.
+using Rows = std::vector<std::vector<float>>;
+
+double LargestError(const Rows& seen, const std::vector<int>& positions,
+                    const Rows& expected) {
+  double largest = 0;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const std::vector<float>& row = seen.at(positions[i]);
+    EXPECT_EQ(row.size(), expected[i].size());
+    for (size_t token = 0; token < expected[i].size(); ++token) {
+      const double error = std::abs(double{row[token]} - expected[i][token]);
+      // Written so that NaN counts as an error.
+      if (!(error <= largest)) largest = error;
+    }
+  }
+  return largest;
+}
+
+// The largest error of a logit over the family's prompts, each computed in
+// steps of `chunk` rows; NaN where one is.
+double FamilyError(const ModelFile& model, const std::string& family, bool gguf,
+                   int chunk) {
+  Rows seen;
+  OracleObserver observer;
+  observer.logits = [&seen](int32_t, absl::Span<const float> logits) {
+    seen.emplace_back(logits.begin(), logits.end());
+  };
+  ModelDriver driver(MakeOracle(observer), model, kBlocks);
+  double largest = 0;
+  for (const FamilyCase& golden : ReadFamilyCases(kFolder + family)) {
+    seen.clear();
+    DrivenSequence sequence;
+    sequence.tokens = golden.ids;
+    driver.Prefill(sequence, chunk, static_cast<int>(golden.ids.size()));
+    driver.Release(sequence);
+    EXPECT_EQ(seen.size(), golden.ids.size());
+    const double error = LargestError(
+        seen, golden.positions, gguf ? golden.gguf_logits : golden.logits);
+    if (!(error <= largest)) largest = error;
+  }
+  return largest;
+}
+
+double GgufError(const std::string& family, int chunk) {
+  const std::string path = kFolder + family + "/model.gguf";
+  absl::StatusOr<std::unique_ptr<ModelFile>> model = OpenModelFile(path);
+  EXPECT_TRUE(model.ok()) << model.status().ToString();
+  if (!model.ok()) return std::nan("");
+  return FamilyError(**model, family, /*gguf=*/true, chunk);
+}
+
+TEST(FamiliesTest, LogitsAreThoseOfTransformers) {
+  std::cout << "largest error of a logit\n";
+  for (const std::string family : kGgufFamilies) {
+    const double gguf = GgufError(family, kWhole);
+    std::cout << absl::StreamFormat("%-18s %.1e\n", family, gguf);
+    EXPECT_LE(gguf, kLimit) << family;
+  }
+}
+
+// What a chunk reads of earlier ones comes from the pages.
+TEST(FamiliesTest, LogitsDoNotDependOnTheChunks) {
+  for (const std::string family : kGgufFamilies) {
+    EXPECT_LE(GgufError(family, 7), kLimit) << family;
+  }
+}
+
+}  // namespace
+}  // namespace penstock
