@@ -36,7 +36,7 @@ struct RopeSpec {
   float high_frequency_factor = 4.0f;  // kLlama3
   float beta_fast = 32.0f;             // kYarn: rotations in the context
   float beta_slow = 1.0f;              // kYarn
-  std::vector<float> divisors;         // kDivisors: [dimensions / 2]
+  std::vector<float> divisors = {};         // kDivisors: [dimensions / 2]
   // Cosines and sines are multiplied by this (YaRN's and LongRoPE's attention
   // factor), already worked out.
   float magnitude = 1.0f;

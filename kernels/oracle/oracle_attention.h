@@ -13,8 +13,8 @@ class Rope {
  public:
   Rope(const RopeSpec& spec, int head_dim, int context_length);
 
-  // Rotates the leading dimensions of each of `heads` consecutive heads of
-  // head_dim floats.
+  // Rotates the first dimensions of each of `heads` vectors that lie head_dim
+  // floats apart.
   void Rotate(int position, int heads, float* values) const;
 
  private:
@@ -23,11 +23,11 @@ class Rope {
   std::vector<double> frequencies_;  // radians a position, by pair
 };
 
-// Attention of one row: each query head over positions [0, position] of the
-// KV head it shares. Keys are taken in order of position, so the result
-// depends on the sequence alone.
+// Attention of one row: each query head over the positions up to `position`
+// that the layer's window holds, in the KV head it shares. Keys are taken in
+// order of position, so the result depends on the sequence alone.
 //   query  [heads, head_dim], rotated
-//   out    [heads, head_dim]
+//   out    [heads, value_dim]
 void Attend(const ModelSpec& spec, const OraclePages& pages, int layer,
             absl::Span<const BlockIndex> blocks, int position,
             const float* query, float* out);
