@@ -77,17 +77,17 @@ struct SamplingParams {
   float min_p = 0.0f;        // [0, 1]: of the best token's share; 0: all
   float typical_p = 1.0f;    // (0, 1]; 1: all
   float top_n_sigma = 0.0f;  // standard deviations below the best logit; 0: all
-  PenaltyParams penalties;
-  DryParams dry;
-  XtcParams xtc;
-  MirostatParams mirostat;
+  PenaltyParams penalties = {};
+  DryParams dry = {};
+  XtcParams xtc = {};
+  MirostatParams mirostat = {};
   // Added to logits; sorted by token, each once.
-  std::vector<std::pair<TokenId, float>> logit_bias;
+  std::vector<std::pair<TokenId, float>> logit_bias = {};
   // Only these may be drawn; empty: any. Sorted, each once.
-  std::vector<TokenId> allowed_tokens;
+  std::vector<TokenId> allowed_tokens = {};
   // Each at most once; a stage that is left out is not applied. Empty: the
   // order of SamplerStage.
-  std::vector<SamplerStage> stages;
+  std::vector<SamplerStage> stages = {};
   uint64_t seed = 0;  // drawn by the router when the client gave none
   // Log-probabilities of the best N beside the chosen token's own; -1: none.
   int logprobs = -1;
@@ -104,8 +104,8 @@ struct BeamParams {
 struct StopConditions {
   int max_tokens = 16;
   int min_tokens = 0;  // until then no stop token is drawn, no string searched
-  std::vector<TokenId> stop_ids;  // beside the model's own
-  std::vector<std::string> stop_strings;
+  std::vector<TokenId> stop_ids = {};  // beside the model's own
+  std::vector<std::string> stop_strings = {};
   bool ignore_eos = false;
 };
 
