@@ -102,8 +102,8 @@ struct BeamParams {
 };
 
 struct StopConditions {
-  int max_tokens = 16;
-  int min_tokens = 0;  // until then no stop token is drawn, no string searched
+  int max_tokens = 16;  // 0: with prompt_logprobs only, and nothing is made
+  int min_tokens = 0;   // until then no stop token is drawn, no string searched
   std::vector<TokenId> stop_ids = {};  // beside the model's own
   std::vector<std::string> stop_strings = {};
   bool ignore_eos = false;
@@ -116,6 +116,7 @@ struct RequestLimits {
   int vocab_size = 0;
   int max_stop_strings = 16;
   int max_stop_string_bytes = 256;
+  int max_stop_ids = 1024;
   int max_logprobs = 20;
   int max_answers = 128;  // n, best_of, beam width
   int max_logit_bias = 1024;

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/peer/error_reason.h"
 #include "common/rpc/wire_check.h"
 
 namespace penstock {
@@ -38,19 +37,34 @@ absl::StatusOr<FinishReason> FromProto(v1::FinishReason finish) {
   }
 }
 
+v1::TokenLogprobs ToProto(const TokenLogprobs& logprobs) {
+  v1::TokenLogprobs proto;
+  proto.set_logprob(logprobs.logprob);
+  for (const auto& [id, logprob] : logprobs.top) {
+    v1::TopLogprob* top = proto.add_top();
+    top->set_id(id);
+    top->set_logprob(logprob);
+  }
+  return proto;
+}
+
+TokenLogprobs FromProto(const v1::TokenLogprobs& proto) {
+  TokenLogprobs logprobs;
+  logprobs.logprob = proto.logprob();
+  logprobs.top.reserve(proto.top_size());
+  for (const v1::TopLogprob& top : proto.top()) {
+    logprobs.top.emplace_back(top.id(), top.logprob());
+  }
+  return logprobs;
+}
+
 v1::FrameToken ToProto(const FrameToken& token) {
   v1::FrameToken proto;
   proto.set_id(token.id);
   proto.set_text(token.text);
   const TokenLogprobs& logprobs = token.logprobs;
   if (logprobs.logprob != 0 || !logprobs.top.empty()) {
-    v1::TokenLogprobs* out = proto.mutable_logprobs();
-    out->set_logprob(logprobs.logprob);
-    for (const auto& [id, logprob] : logprobs.top) {
-      v1::TopLogprob* top = out->add_top();
-      top->set_id(id);
-      top->set_logprob(logprob);
-    }
+    *proto.mutable_logprobs() = ToProto(logprobs);
   }
   return proto;
 }
@@ -59,12 +73,30 @@ FrameToken FromProto(v1::FrameToken* proto) {
   FrameToken token;
   token.id = proto->id();
   token.text = std::move(*proto->mutable_text());
-  token.logprobs.logprob = proto->logprobs().logprob();
-  token.logprobs.top.reserve(proto->logprobs().top_size());
-  for (const v1::TopLogprob& top : proto->logprobs().top()) {
-    token.logprobs.top.emplace_back(top.id(), top.logprob());
-  }
+  token.logprobs = FromProto(proto->logprobs());
   return token;
+}
+
+v1::PromptLogprobs ToProto(const PromptLogprobs& prompt) {
+  v1::PromptLogprobs proto;
+  proto.set_first_index(prompt.first_index);
+  for (const TokenLogprobs& token : prompt.tokens) {
+    *proto.add_tokens() = ToProto(token);
+  }
+  return proto;
+}
+
+absl::StatusOr<PromptLogprobs> FromProto(const v1::PromptLogprobs& proto) {
+  PromptLogprobs prompt;
+  ASSIGN_OR_RETURN(prompt.first_index,
+                   WireCount("frame.prompt.first_index", proto.first_index()));
+  RETURN_IF_ERROR(
+      WireCount("frame.prompt.tokens", proto.tokens_size()).status());
+  prompt.tokens.reserve(proto.tokens_size());
+  for (const v1::TokenLogprobs& token : proto.tokens()) {
+    prompt.tokens.push_back(FromProto(token));
+  }
+  return prompt;
 }
 
 v1::Usage ToProto(const Usage& usage) {
@@ -142,6 +174,9 @@ v1::TokenFrame ToProto(const TokenFrame& frame) {
   for (const FrameToken& token : frame.tokens) {
     *proto.add_tokens() = ToProto(token);
   }
+  if (!frame.prompt.tokens.empty()) {
+    *proto.mutable_prompt() = ToProto(frame.prompt);
+  }
   proto.set_finish(ToProto(frame.finish));
   proto.set_final_text(frame.final_text);
   if (frame.finish != FinishReason::kNone) {
@@ -163,79 +198,13 @@ absl::StatusOr<TokenFrame> FromProto(v1::TokenFrame proto) {
   for (v1::FrameToken& token : *proto.mutable_tokens()) {
     frame.tokens.push_back(FromProto(&token));
   }
+  ASSIGN_OR_RETURN(frame.prompt, FromProto(proto.prompt()));
   ASSIGN_OR_RETURN(frame.finish, FromProto(proto.finish()));
   frame.final_text = std::move(*proto.mutable_final_text());
   ASSIGN_OR_RETURN(frame.usage, FromProto(proto.usage()));
   ASSIGN_OR_RETURN(frame.timings, FromProto(proto.timings()));
   frame.transfer = FromProto(proto.transfer());
   return frame;
-}
-
-v1::Sampling ToProto(const SamplingParams& sampling) {
-  v1::Sampling proto;
-  proto.set_temperature(sampling.temperature);
-  proto.set_top_k(sampling.top_k);
-  proto.set_top_p(sampling.top_p);
-  proto.set_seed(sampling.seed);
-  if (sampling.logprobs >= 0) proto.set_logprobs(sampling.logprobs);
-  return proto;
-}
-
-v1::Stop ToProto(const StopConditions& stop) {
-  v1::Stop proto;
-  proto.set_max_tokens(stop.max_tokens);
-  proto.mutable_ids()->Add(stop.stop_ids.begin(), stop.stop_ids.end());
-  for (const std::string& text : stop.stop_strings) proto.add_strings(text);
-  proto.set_ignore_eos(stop.ignore_eos);
-  return proto;
-}
-
-absl::Status NotBuilt(absl::string_view field) {
-  return MakeError(
-      ErrorReason::kFieldNotImplemented,
-      absl::StrCat(field, " is not implemented in this version; leave it out"),
-      field);
-}
-
-absl::StatusOr<SamplingParams> FromProto(const v1::Sampling& proto) {
-  if (proto.has_min_p()) return NotBuilt("sampling.min_p");
-  if (proto.has_repetition_penalty()) {
-    return NotBuilt("sampling.repetition_penalty");
-  }
-  if (proto.has_presence_penalty()) {
-    return NotBuilt("sampling.presence_penalty");
-  }
-  if (proto.has_frequency_penalty()) {
-    return NotBuilt("sampling.frequency_penalty");
-  }
-  if (!proto.logit_bias().empty()) return NotBuilt("sampling.logit_bias");
-  SamplingParams sampling;
-  if (proto.has_temperature()) sampling.temperature = proto.temperature();
-  if (proto.has_top_k()) sampling.top_k = proto.top_k();
-  if (proto.has_top_p()) sampling.top_p = proto.top_p();
-  sampling.seed = proto.seed();
-  if (proto.has_logprobs()) {
-    // The domain's "none" is not something that a client can ask for.
-    if (proto.logprobs() < 0) {
-      return Refuse("sampling.logprobs",
-                    absl::StrCat("is ", proto.logprobs(),
-                                 "; it must be 0 or more, or absent"));
-    }
-    sampling.logprobs = proto.logprobs();
-  }
-  return sampling;
-}
-
-absl::StatusOr<StopConditions> FromProto(v1::Stop proto) {
-  if (proto.has_min_tokens()) return NotBuilt("stop.min_tokens");
-  StopConditions stop;
-  if (proto.has_max_tokens()) stop.max_tokens = proto.max_tokens();
-  stop.stop_ids.assign(proto.ids().begin(), proto.ids().end());
-  for (std::string& text : *proto.mutable_strings()) {
-    stop.stop_strings.push_back(std::move(text));
-  }
-  stop.ignore_eos = proto.ignore_eos();
-  return stop;
 }
 
 }  // namespace penstock

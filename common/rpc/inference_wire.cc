@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/peer/error_reason.h"
 #include "common/rpc/frame_proto.h"
+#include "common/rpc/sampling_proto.h"
 #include "common/rpc/wire_check.h"
 #include "protos/inference.pb.h"
 
@@ -51,17 +52,10 @@ absl::StatusOr<PromptInput> DecodePrompt(v1::GenerateRequest* proto) {
   return EmptyPrompt("prompt");
 }
 
-absl::Status RefuseWhatIsNotBuilt(const v1::GenerateRequest& proto) {
-  if (proto.has_n() && proto.n() != 1) {
-    if (proto.n() < 1) {
-      return Refuse("n", absl::StrCat("is ", proto.n(), "; it must be 1"));
-    }
-    return NotBuilt("n");
-  }
+absl::Status RefuseFieldsThatAreNotBuilt(const v1::GenerateRequest& proto) {
   if (proto.has_return_ids() && !proto.return_ids()) {
     return NotBuilt("return_ids");
   }
-  if (proto.has_prompt_logprobs()) return NotBuilt("prompt_logprobs");
   if (proto.has_adapter()) return NotBuilt("adapter");
   if (proto.has_session_id()) return NotBuilt("session_id");
   if (proto.has_constraint()) return NotBuilt("constraint");
@@ -72,12 +66,45 @@ absl::Status CheckShort(absl::string_view field, absl::string_view value) {
   return value.empty() ? absl::OkStatus() : CheckName(field, value);
 }
 
+absl::Status DecodeAnswers(const v1::GenerateRequest& proto,
+                           GenerateRequest& request) {
+  if (proto.has_n()) request.n = proto.n();
+  if (proto.has_best_of()) {
+    // The domain's 0 is what a client says by leaving it out.
+    if (proto.best_of() < 1) {
+      return Refuse("best_of", absl::StrCat("is ", proto.best_of(),
+                                            "; it must be n or more, or "
+                                            "absent"));
+    }
+    request.best_of = proto.best_of();
+  }
+  if (proto.has_beam()) {
+    ASSIGN_OR_RETURN(request.beam, penstock::FromProto(proto.beam()));
+  }
+  if (proto.has_prompt_logprobs()) {
+    if (proto.prompt_logprobs() < 0) {
+      return Refuse("prompt_logprobs",
+                    absl::StrCat("is ", proto.prompt_logprobs(),
+                                 "; it must be 0 or more, or absent"));
+    }
+    request.prompt_logprobs = proto.prompt_logprobs();
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::Status NotBuilt(absl::string_view field) {
+  return MakeError(
+      ErrorReason::kFieldNotImplemented,
+      absl::StrCat(field, " is not implemented in this version; leave it out"),
+      field);
+}
 
 absl::StatusOr<ClientRequest> DecodeGenerateRequest(absl::string_view bytes) {
   v1::GenerateRequest proto;
   RETURN_IF_ERROR(ParseMessage(bytes, &proto));
-  RETURN_IF_ERROR(RefuseWhatIsNotBuilt(proto));
+  RETURN_IF_ERROR(RefuseFieldsThatAreNotBuilt(proto));
   ClientRequest client;
   ASSIGN_OR_RETURN(client.prompt, DecodePrompt(&proto));
   GenerateRequest& request = client.request;
@@ -86,6 +113,7 @@ absl::StatusOr<ClientRequest> DecodeGenerateRequest(absl::string_view bytes) {
   client.has_seed = proto.sampling().has_seed();
   ASSIGN_OR_RETURN(request.sampling, FromProto(proto.sampling()));
   ASSIGN_OR_RETURN(request.stop, FromProto(std::move(*proto.mutable_stop())));
+  RETURN_IF_ERROR(DecodeAnswers(proto, request));
   RETURN_IF_ERROR(CheckShort("tenant", proto.tenant()));
   request.tenant = proto.tenant();
   RETURN_IF_ERROR(CheckShort("cache_salt", proto.cache_salt()));

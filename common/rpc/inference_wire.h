@@ -35,6 +35,9 @@ struct ClientRequest {
 // set but not built; kPromptNotUtf8.
 absl::StatusOr<ClientRequest> DecodeGenerateRequest(absl::string_view bytes);
 
+// kFieldNotImplemented that names the field.
+absl::Status NotBuilt(absl::string_view field);
+
 // What goes with the first frame.
 struct ResponseHead {
   std::string request_id;

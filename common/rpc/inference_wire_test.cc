@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -59,6 +60,67 @@ TEST(InferenceWireTest, ZeroIsAValueAndNotADefault) {
   EXPECT_EQ(client->request.stop.max_tokens, 0);
 }
 
+// The literals are the API's defaults, as the proto's comments state them.
+TEST(InferenceWireTest, EverySamplingFieldHasItsDefault) {
+  const auto client = Decode(ExampleRequest());
+  ASSERT_TRUE(client.ok()) << client.status();
+  const SamplingParams& sampling = client->request.sampling;
+  EXPECT_EQ(sampling.min_p, 0.0f);
+  EXPECT_EQ(sampling.typical_p, 1.0f);
+  EXPECT_EQ(sampling.top_n_sigma, 0.0f);
+  EXPECT_EQ(sampling.penalties, (PenaltyParams{1.0f, 0.0f, 0.0f, -1}));
+  EXPECT_EQ(sampling.dry,
+            (DryParams{0.0f, 1.75f, 2, -1, {"\n", ":", "\"", "*"}}));
+  EXPECT_EQ(sampling.xtc.probability, 0.0f);
+  EXPECT_EQ(sampling.xtc.threshold, 0.1f);
+  EXPECT_EQ(sampling.mirostat, (MirostatParams{false, 5.0f, 0.1f}));
+  EXPECT_TRUE(sampling.logit_bias.empty());
+  EXPECT_TRUE(sampling.allowed_tokens.empty());
+  EXPECT_TRUE(sampling.stages.empty());
+  EXPECT_EQ(client->request.stop.min_tokens, 0);
+  EXPECT_EQ(client->request.n, 1);
+  EXPECT_EQ(client->request.best_of, 0);
+  EXPECT_EQ(client->request.beam.width, 0);
+  EXPECT_EQ(client->request.prompt_logprobs, -1);
+}
+
+TEST(InferenceWireTest, AnswersAndScoresAreRead) {
+  v1::GenerateRequest proto = ExampleRequest();
+  proto.set_n(2);
+  proto.set_best_of(3);
+  proto.set_prompt_logprobs(0);
+  proto.mutable_beam()->set_width(4);
+  auto client = Decode(proto);
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ(client->request.n, 2);
+  EXPECT_EQ(client->request.best_of, 3);
+  EXPECT_EQ(client->request.prompt_logprobs, 0);
+  EXPECT_EQ(client->request.beam.width, 4);
+  EXPECT_EQ(client->request.beam.length_penalty, 1.0f);
+  proto.mutable_beam()->set_length_penalty(0);
+  client = Decode(proto);
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ(client->request.beam.length_penalty, 0.0f);
+}
+
+TEST(InferenceWireTest, TokenListsComeOutSortedAndOnce) {
+  v1::GenerateRequest proto = ExampleRequest();
+  for (int token : {9, 3, 9, -4}) {
+    proto.mutable_sampling()->add_allowed_tokens(token);
+    (*proto.mutable_sampling()->mutable_logit_bias())[token] = token * 0.5f;
+  }
+  // An empty list of breakers is not an absent one.
+  proto.mutable_sampling()->mutable_dry_breakers();
+  const auto client = Decode(proto);
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_THAT(client->request.sampling.allowed_tokens, ElementsAre(-4, 3, 9));
+  EXPECT_THAT(client->request.sampling.logit_bias,
+              ElementsAre(std::pair<TokenId, float>(-4, -2.0f),
+                          std::pair<TokenId, float>(3, 1.5f),
+                          std::pair<TokenId, float>(9, 4.5f)));
+  EXPECT_TRUE(client->request.sampling.dry.breakers.empty());
+}
+
 TEST(InferenceWireTest, PromptsComeAsTextMessagesOrIds) {
   v1::GenerateRequest proto = ExampleRequest();
   v1::ChatMessage* message = proto.mutable_messages()->add_messages();
@@ -104,32 +166,11 @@ TEST(InferenceWireTest, WhatIsNotBuiltIsRefusedByName) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
     return ErrorInfoOf(status).field;
   };
-  EXPECT_EQ(field([](auto& p) { p.set_n(2); }), "n");
   EXPECT_EQ(field([](auto& p) { p.set_return_ids(false); }), "return_ids");
-  EXPECT_EQ(field([](auto& p) { p.set_prompt_logprobs(0); }),
-            "prompt_logprobs");
   EXPECT_EQ(field([](auto& p) { p.set_adapter(""); }), "adapter");
   EXPECT_EQ(field([](auto& p) { p.set_session_id("s"); }), "session_id");
   EXPECT_EQ(field([](auto& p) { p.mutable_constraint(); }), "constraint");
-  EXPECT_EQ(field([](auto& p) { p.mutable_sampling()->set_min_p(0); }),
-            "sampling.min_p");
-  EXPECT_EQ(
-      field([](auto& p) { p.mutable_sampling()->set_repetition_penalty(1); }),
-      "sampling.repetition_penalty");
-  EXPECT_EQ(
-      field([](auto& p) { p.mutable_sampling()->set_presence_penalty(0); }),
-      "sampling.presence_penalty");
-  EXPECT_EQ(
-      field([](auto& p) { p.mutable_sampling()->set_frequency_penalty(0); }),
-      "sampling.frequency_penalty");
-  EXPECT_EQ(field([](auto& p) {
-              (*p.mutable_sampling()->mutable_logit_bias())[1] = 2;
-            }),
-            "sampling.logit_bias");
-  EXPECT_EQ(field([](auto& p) { p.mutable_stop()->set_min_tokens(0); }),
-            "stop.min_tokens");
   v1::GenerateRequest one = ExampleRequest();
-  one.set_n(1);
   one.set_return_ids(true);
   EXPECT_TRUE(Decode(one).ok());
 }
@@ -140,7 +181,20 @@ TEST(InferenceWireTest, RefusesWhatCannotBe) {
     change(proto);
     return Decode(proto).status();
   };
-  ExpectRefused(status([](auto& p) { p.set_n(0); }), "n");
+  ExpectRefused(status([](auto& p) { p.set_best_of(0); }), "best_of");
+  ExpectRefused(status([](auto& p) { p.mutable_beam(); }), "beam.width");
+  ExpectRefused(status([](auto& p) { p.set_prompt_logprobs(-1); }),
+                "prompt_logprobs");
+  ExpectRefused(
+      status([](auto& p) {
+        p.mutable_sampling()->add_stages(v1::SAMPLER_STAGE_UNSPECIFIED);
+      }),
+      "sampling.stages");
+  ExpectRefused(
+      status([](auto& p) {
+        p.mutable_sampling()->add_stages(static_cast<v1::SamplerStage>(10));
+      }),
+      "sampling.stages");
   ExpectRefused(status([](auto& p) { p.set_timeout_ms(0); }), "timeout_ms");
   ExpectRefused(status([](auto& p) { p.mutable_sampling()->set_logprobs(-1); }),
                 "sampling.logprobs");

@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/frame_proto.h"
 #include "common/rpc/overloaded.h"
+#include "common/rpc/sampling_proto.h"
 #include "common/rpc/transport_proto.h"
 #include "common/rpc/wire_check.h"
 #include "protos/worker.pb.h"
@@ -31,6 +32,12 @@ v1::PreparedRequest ToProto(const GenerateRequest& request) {
   if (request.timeout != absl::InfiniteDuration()) {
     proto.set_timeout_us(ToWireMicros(request.timeout));
   }
+  proto.set_n(request.n);
+  proto.set_best_of(request.best_of);
+  if (request.beam.width > 0) *proto.mutable_beam() = ToProto(request.beam);
+  if (request.prompt_logprobs >= 0) {
+    proto.set_prompt_logprobs(request.prompt_logprobs);
+  }
   return proto;
 }
 
@@ -50,6 +57,18 @@ absl::StatusOr<GenerateRequest> FromProto(v1::PreparedRequest* proto) {
   if (proto->has_timeout_us()) {
     ASSIGN_OR_RETURN(request.timeout,
                      WireMicros("request.timeout_us", proto->timeout_us()));
+  }
+  ASSIGN_OR_RETURN(request.n, WireCount("request.n", proto->n()));
+  if (request.n == 0) return Refuse("request.n", "is 0");
+  ASSIGN_OR_RETURN(request.best_of,
+                   WireCount("request.best_of", proto->best_of()));
+  if (proto->has_beam()) {
+    ASSIGN_OR_RETURN(request.beam, FromProto(proto->beam()));
+  }
+  if (proto->has_prompt_logprobs()) {
+    ASSIGN_OR_RETURN(
+        request.prompt_logprobs,
+        WireCount("request.prompt_logprobs", proto->prompt_logprobs()));
   }
   return request;
 }

@@ -20,6 +20,14 @@ using testing::ElementsAre;
 
 std::vector<BlockHash> Hashes() { return {BlockHash(kBig), BlockHash(1)}; }
 
+std::vector<SamplerStage> AllStagesBackwards() {
+  std::vector<SamplerStage> stages;
+  for (int i = kSamplerStageCount - 1; i >= 0; --i) {
+    stages.push_back(static_cast<SamplerStage>(i));
+  }
+  return stages;
+}
+
 LegRequest ExampleLeg() {
   LegRequest leg;
   GenerateRequest& request = leg.request;
@@ -32,7 +40,18 @@ LegRequest ExampleLeg() {
   request.sampling.top_p = 0.9f;
   request.sampling.seed = kBig;
   request.sampling.logprobs = 0;
+  request.sampling.min_p = 0.05f;
+  request.sampling.typical_p = 0.95f;
+  request.sampling.top_n_sigma = 1.5f;
+  request.sampling.penalties = {1.1f, -0.5f, 0.25f, 64};
+  request.sampling.dry = {0.8f, 1.5f, 3, 512, {"\n", "\xc3\xa9"}};
+  request.sampling.xtc = {0.5f, 0.15f};
+  request.sampling.mirostat = {true, 3.0f, 0.2f};
+  request.sampling.logit_bias = {{4, -100.0f}, {7, 0.0f}};
+  request.sampling.allowed_tokens = {1, 4, 7};
+  request.sampling.stages = AllStagesBackwards();
   request.stop.max_tokens = 7;
+  request.stop.min_tokens = 3;
   request.stop.stop_ids = {2, 3};
   request.stop.stop_strings = {"\n\n", "End"};
   request.stop.ignore_eos = true;
@@ -40,6 +59,10 @@ LegRequest ExampleLeg() {
   request.cache_salt = "s";
   request.priority = -3;
   request.timeout = absl::Milliseconds(1500);
+  request.n = 2;
+  request.best_of = 5;
+  request.beam = {6, 0.5f};
+  request.prompt_logprobs = 4;
   leg.attempt = AttemptId(2);
   leg.partner = {"decode-0", "127.0.0.1:7"};
   leg.worker_incarnation = Incarnation(kBig - 1);
@@ -60,6 +83,7 @@ TEST(WorkerWireTest, LegRequestKeepsEveryField) {
   EXPECT_EQ(request.sampling.seed, kBig);
   EXPECT_EQ(request.sampling.logprobs, 0);
   EXPECT_EQ(request.stop.max_tokens, 7);
+  EXPECT_EQ(request.stop.min_tokens, 3);
   EXPECT_THAT(request.stop.stop_ids, ElementsAre(2, 3));
   EXPECT_THAT(request.stop.stop_strings, ElementsAre("\n\n", "End"));
   EXPECT_TRUE(request.stop.ignore_eos);
@@ -73,15 +97,44 @@ TEST(WorkerWireTest, LegRequestKeepsEveryField) {
   EXPECT_EQ(leg->worker_incarnation, Incarnation(kBig - 1));
 }
 
+TEST(WorkerWireTest, LegRequestKeepsEverySampler) {
+  const auto leg = DecodeLegRequest(EncodeLegRequest(ExampleLeg()));
+  ASSERT_TRUE(leg.ok()) << leg.status();
+  const SamplingParams& sampling = leg->request.sampling;
+  EXPECT_EQ(sampling.min_p, 0.05f);
+  EXPECT_EQ(sampling.typical_p, 0.95f);
+  EXPECT_EQ(sampling.top_n_sigma, 1.5f);
+  EXPECT_EQ(sampling.penalties, (PenaltyParams{1.1f, -0.5f, 0.25f, 64}));
+  EXPECT_EQ(sampling.dry, (DryParams{0.8f, 1.5f, 3, 512, {"\n", "\xc3\xa9"}}));
+  EXPECT_EQ(sampling.xtc, (XtcParams{0.5f, 0.15f}));
+  EXPECT_EQ(sampling.mirostat, (MirostatParams{true, 3.0f, 0.2f}));
+  EXPECT_THAT(sampling.logit_bias,
+              ElementsAre(std::pair<TokenId, float>(4, -100.0f),
+                          std::pair<TokenId, float>(7, 0.0f)));
+  EXPECT_THAT(sampling.allowed_tokens, ElementsAre(1, 4, 7));
+  EXPECT_EQ(sampling.stages, AllStagesBackwards());
+  EXPECT_EQ(leg->request.n, 2);
+  EXPECT_EQ(leg->request.best_of, 5);
+  EXPECT_EQ(leg->request.beam.width, 6);
+  EXPECT_EQ(leg->request.beam.length_penalty, 0.5f);
+  EXPECT_EQ(leg->request.prompt_logprobs, 4);
+}
+
 TEST(WorkerWireTest, LegRequestKeepsWhatIsAbsent) {
   LegRequest leg = ExampleLeg();
   leg.request.timeout = absl::InfiniteDuration();
   leg.request.sampling.logprobs = -1;
+  leg.request.sampling.dry.breakers.clear();
+  leg.request.prompt_logprobs = -1;
+  leg.request.beam.width = 0;
   leg.partner = {};
   const auto decoded = DecodeLegRequest(EncodeLegRequest(leg));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(decoded->request.timeout, absl::InfiniteDuration());
   EXPECT_EQ(decoded->request.sampling.logprobs, -1);
+  EXPECT_TRUE(decoded->request.sampling.dry.breakers.empty());
+  EXPECT_EQ(decoded->request.prompt_logprobs, -1);
+  EXPECT_EQ(decoded->request.beam.width, 0);
   EXPECT_EQ(decoded->partner.worker, "");
 }
 
@@ -92,6 +145,15 @@ TEST(WorkerWireTest, LegRequestRefusesWhatCannotBe) {
   };
   ExpectRefused(refused([](auto& p) { p.mutable_request()->set_id(0); }),
                 "request.id");
+  ExpectRefused(refused([](auto& p) { p.mutable_request()->set_n(0); }),
+                "request.n");
+  ExpectRefused(
+      refused([](auto& p) { p.mutable_request()->set_best_of(0xffffffff); }),
+      "request.best_of");
+  ExpectRefused(refused([](auto& p) {
+                  p.mutable_request()->mutable_beam()->set_width(0);
+                }),
+                "beam.width");
   ExpectRefused(refused([](auto& p) { p.set_attempt(0); }), "attempt");
   ExpectRefused(
       refused([](auto& p) { p.mutable_request()->set_timeout_us(-1); }),
@@ -129,6 +191,7 @@ TokenFrame ExampleFrame() {
   frame.first_index = 12;
   frame.tokens.push_back({5, "h\xc3\xa9", {-0.25f, {{5, -0.25f}, {0, -3}}}});
   frame.tokens.push_back({0, "", {}});
+  frame.prompt = {1, {{-2.0f, {}}, {0.0f, {{9, 0.0f}}}}};
   frame.finish = FinishReason::kLength;
   frame.final_text = "rest";
   frame.usage = {26, 16, 14};
@@ -155,6 +218,12 @@ TEST(WorkerWireTest, FrameKeepsEveryField) {
                           std::pair<TokenId, float>(0, -3.0f)));
   EXPECT_EQ(frame.tokens[1].id, 0);
   EXPECT_TRUE(frame.tokens[1].logprobs.top.empty());
+  EXPECT_EQ(frame.prompt.first_index, 1);
+  ASSERT_EQ(frame.prompt.tokens.size(), 2u);
+  EXPECT_EQ(frame.prompt.tokens[0].logprob, -2.0f);
+  EXPECT_TRUE(frame.prompt.tokens[0].top.empty());
+  EXPECT_THAT(frame.prompt.tokens[1].top,
+              ElementsAre(std::pair<TokenId, float>(9, 0.0f)));
   EXPECT_EQ(frame.finish, FinishReason::kLength);
   EXPECT_EQ(frame.final_text, "rest");
   EXPECT_EQ(frame.usage.prompt_tokens, 26);
@@ -188,6 +257,11 @@ TEST(WorkerWireTest, LegEventRefusesWhatCannotBe) {
                   p.mutable_frame()->set_first_index(kMaxWireCount + 1);
                 }),
                 "frame.first_index");
+  ExpectRefused(
+      refused([](auto& p) {
+        p.mutable_frame()->mutable_prompt()->set_first_index(0xffffffff);
+      }),
+      "frame.prompt.first_index");
   ExpectRefused(refused([](auto& p) {
                   p.mutable_frame()->mutable_timings()->set_decode_us(-5);
                 }),

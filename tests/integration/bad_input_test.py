@@ -83,7 +83,7 @@ class BadRequestTest(unittest.TestCase):
                 (failure.code, failure.reason), (INVALID, 'INVALID_FIELD'))
 
     def test_what_is_not_built_is_named(self):
-        for fields, name in (({'sampling': {'min_p': 0.5}}, 'min_p'),
+        for fields, name in (({'best_of': 2}, 'best_of'),
                              ({'constraint': {'regex': 'a*'}}, 'constraint'),
                              ({'adapter': 'x'}, 'adapter'), ({'n': 3}, 'n')):
             failure = self.api.failure(text='Hello', **fields)
