@@ -15,7 +15,11 @@ void QuantizeTerm(typename V::F32& low, typename V::F32& high, float scale,
   const auto q_high = V::ToInt(V::Mul(high, factor));
   V::StoreInt8(out.quants + block * kScaleDepth, q_low);
   V::StoreInt8(out.quants + block * kScaleDepth + 16, q_high);
-  const int32_t sum = V::SumInt(V::AddInt(q_low, q_high));
+  const int32_t sum_low = V::SumInt(q_low);
+  const int32_t sum_high = V::SumInt(q_high);
+  const int32_t sum = sum_low + sum_high;
+  out.half_sums[2 * block] = sum_low;
+  out.half_sums[2 * block + 1] = sum_high;
   out.scales[block] = scale;
   out.sums[block] = sum;
   out.scaled_sums[block] = scale * static_cast<float>(sum);
@@ -32,6 +36,7 @@ void StoreUnknown(const Activations& out, size_t block) {
   V::StoreInt8(out.quants + block * kScaleDepth + 16, V::SetInt(0));
   out.scales[block] = __builtin_nanf("");
   out.sums[block] = 0;
+  out.half_sums[2 * block] = out.half_sums[2 * block + 1] = 0;
   out.scaled_sums[block] = __builtin_nanf("");
 }
 

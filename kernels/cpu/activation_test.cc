@@ -36,6 +36,12 @@ TEST(ActivationTest, SumsAreThoseOfTheQuants) {
         sum += out.view.quants[block * kScaleDepth + i];
       }
       EXPECT_EQ(out.view.sums[block], sum);
+      int32_t first = 0;
+      for (int i = 0; i < kScaleDepth / 2; ++i) {
+        first += out.view.quants[block * kScaleDepth + i];
+      }
+      EXPECT_EQ(out.view.half_sums[2 * block], first);
+      EXPECT_EQ(out.view.half_sums[2 * block + 1], sum - first);
       EXPECT_EQ(out.view.scaled_sums[block], out.view.scales[block] * sum);
     }
   }

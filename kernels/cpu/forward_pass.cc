@@ -111,6 +111,7 @@ Activations ForwardPass::LayOutActivations(
   x.scales = carver.Take<float>(blocks);
   x.sums = carver.Take<int32_t>(blocks);
   x.scaled_sums = carver.Take<float>(blocks);
+  x.half_sums = carver.Take<int32_t>(2 * blocks);
   return x;
 }
 

@@ -8,108 +8,153 @@ namespace penstock {
 // A tile is kRows rows of x by kPanels panels of weights, its sums in
 // registers. "Rows" are physical here: a row of two terms counts twice.
 
-// How a format's panels are read. A block is 32 elements along the depth.
-template <int kZeroPoint_, bool kHasMin_, bool kPacked_, bool kSmall_>
-struct BlockFormat {
-  static constexpr int kZeroPoint = kZeroPoint_;
-  static constexpr bool kHasMin = kHasMin_;
-  static constexpr bool kPacked = kPacked_;  // two nibbles a byte
-  static constexpr bool kSmall = kSmall_;    // every value is under 128
-  static constexpr int kBlockBytes = kPacked ? 256 : 512;
-};
-using Nibbles = BlockFormat<8, false, true, true>;
-using NibblesMin = BlockFormat<0, true, true, true>;
-using BytePanels = BlockFormat<128, false, false, false>;
+// A block is 32 elements along the depth.
+
 // The same values after UnpackPanel.
-template <class F>
-using Unpacked = BlockFormat<F::kZeroPoint, F::kHasMin, false, F::kSmall>;
+constexpr PanelTraits Unpacked(PanelTraits format) {
+  format.packed = false;
+  return format;
+}
+
+constexpr int BlockBytes(const PanelTraits& format) {
+  return kPanelColumns * kScaleDepth / (format.packed ? 2 : 1);
+}
 
 // The panels of a tile and the rows it multiplies.
 template <int kRows, int kPanels>
 struct TileInput {
   const uint8_t* data[kPanels];    // blocks of the panel, maybe unpacked
-  const uint8_t* scales[kPanels];  // [blocks][16] F16
-  const uint8_t* minima[kPanels];  // [blocks][16] F16, where there are any
+  const uint8_t* scales[kPanels];  // the planes
+  const uint8_t* minima[kPanels];  // where there are any
   const int8_t* quants[kRows];     // [depth]
   size_t side[kRows];  // of the row's first block in scales and sums of x
   size_t ahead;        // bytes to the panel that is read next; 0: no prefetch
 };
 
-template <class V, class F, int kRows, int kPanels>
-[[gnu::always_inline]] inline void DotBlock(
-    const TileInput<kRows, kPanels>& in, int block,
+// dots += x * w of one quad of every column.
+template <class V, PanelTraits kFormat, int kRows, int kPanels>
+[[gnu::always_inline]] inline void DotQuad(
+    const TileInput<kRows, kPanels>& in, int element,
+    const typename V::Bytes (&w)[kPanels],
     typename V::I32 (&dots)[kRows][kPanels]) {
-  constexpr int kQuads = F::kPacked ? 4 : 8;
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const auto x = V::LoadQuad(in.quants[r] + element);
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) {
+      dots[r][p] = kFormat.small ? V::DotSmall(dots[r][p], w[p], x)
+                                 : V::Dot(dots[r][p], w[p], x);
+    }
+  }
+}
+
+// dots += x * w over group `half` of a block, or over all of it where a block
+// is one group.
+template <class V, PanelTraits kFormat, int kRows, int kPanels>
+[[gnu::always_inline]] inline void DotGroup(
+    const TileInput<kRows, kPanels>& in, int block, int half,
+    typename V::I32 (&dots)[kRows][kPanels]) {
+  constexpr bool kWhole = kFormat.group == kScaleDepth;
+  constexpr int kQuads = kFormat.packed || !kWhole ? 4 : 8;
+  const int first = kFormat.packed ? 0 : half * kQuads;
+  const int element = block * kScaleDepth + half * kQuads * 4;
 #pragma GCC unroll 8
   for (int quad = 0; quad < kQuads; ++quad) {
     typename V::Bytes low[kPanels], high[kPanels];
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) {
-      const uint8_t* at = in.data[p] + block * F::kBlockBytes + quad * 64;
+      const uint8_t* at =
+          in.data[p] + block * BlockBytes(kFormat) + (first + quad) * 64;
       if (in.ahead != 0) V::Prefetch(at + in.ahead);
-      const auto bytes = V::LoadBytes(at);
-      low[p] = F::kPacked ? V::LowNibbles(bytes) : bytes;
-      if constexpr (F::kPacked) high[p] = V::HighNibbles(bytes);
+      low[p] = V::LoadBytes(at);
+      if constexpr (kFormat.packed) {
+        high[p] = V::HighNibbles(low[p]);
+        low[p] = V::LowNibbles(low[p]);
+      }
     }
+    const int at = element + 4 * quad;
+    if constexpr (!kFormat.packed) {
+      DotQuad<V, kFormat>(in, at, low, dots);
+    } else if constexpr (kWhole) {
+      DotQuad<V, kFormat>(in, at, low, dots);
+      DotQuad<V, kFormat>(in, at + 16, high, dots);
+    } else {
+      DotQuad<V, kFormat>(in, at, half == 0 ? low : high, dots);
+    }
+  }
+}
+
+template <class V, PanelTraits kFormat>
+typename V::F32 LoadOfPlane(const uint8_t* plane, int group) {
+  const uint8_t* at = plane + group * kPanelColumns * kFormat.element_bytes;
+  if constexpr (kFormat.element_bytes == 2) {
+    return V::LoadHalf(reinterpret_cast<const uint16_t*>(at));
+  } else {
+    return V::Load(reinterpret_cast<const float*>(at));
+  }
+}
+
+// sums += x * weights^T over group `half` of a block, or over all of it where a
+// block is one group.
+template <class V, PanelTraits kFormat, int kRows, int kPanels>
+[[gnu::always_inline]] inline void MultiplyGroup(
+    const TileInput<kRows, kPanels>& in, const Activations& x, int block,
+    int half, typename V::F32 (&sums)[kRows][kPanels]) {
+  constexpr bool kWhole = kFormat.group == kScaleDepth;
+  const int group = kWhole ? block : 2 * block + half;
+  typename V::I32 dots[kRows][kPanels];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    // Taking the zero point off the sum makes signedness free.
+    int32_t start = 0;
+    if constexpr (kFormat.zero_point != 0) {
+      start =
+          -kFormat.zero_point * (kWhole ? x.sums[in.side[r] + block]
+                                        : x.half_sums[2 * in.side[r] + group]);
+    }
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) dots[r][p] = V::SetInt(start);
+  }
+  DotGroup<V, kFormat>(in, block, half, dots);
+  const size_t ahead =
+      in.ahead + group * size_t{kPanelColumns} * kFormat.element_bytes;
+#pragma GCC unroll 4
+  for (int p = 0; p < kPanels; ++p) {
+    if (in.ahead != 0) V::Prefetch(in.scales[p] + ahead);
+    const auto scale = LoadOfPlane<V, kFormat>(in.scales[p], group);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const int8_t* x = in.quants[r] + block * kScaleDepth + 4 * quad;
-      const auto x_low = V::LoadQuad(x);
-#pragma GCC unroll 4
-      for (int p = 0; p < kPanels; ++p) {
-        dots[r][p] = F::kSmall ? V::DotSmall(dots[r][p], low[p], x_low)
-                               : V::Dot(dots[r][p], low[p], x_low);
-      }
-      if constexpr (F::kPacked) {
-        const auto x_high = V::LoadQuad(x + 16);
-#pragma GCC unroll 4
-        for (int p = 0; p < kPanels; ++p) {
-          dots[r][p] = V::DotSmall(dots[r][p], high[p], x_high);
-        }
+      const auto scaled = V::Mul(V::ToFloat(dots[r][p]), scale);
+      const auto x_scale = V::Set(x.scales[in.side[r] + block]);
+      sums[r][p] = V::Fma(scaled, x_scale, sums[r][p]);
+    }
+    if constexpr (kFormat.has_minimum) {
+      if (in.ahead != 0) V::Prefetch(in.minima[p] + ahead);
+      const auto min = LoadOfPlane<V, kFormat>(in.minima[p], group);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const size_t at = in.side[r] + block;
+        const float x_sum =
+            kWhole
+                ? x.scaled_sums[at]
+                : x.scales[at] *
+                      static_cast<float>(x.half_sums[2 * in.side[r] + group]);
+        sums[r][p] = V::Fma(min, V::Set(x_sum), sums[r][p]);
       }
     }
   }
 }
 
-// sums += x * weights^T over all blocks, in order.
-template <class V, class F, int kRows, int kPanels>
+// The same over all blocks, in order.
+template <class V, PanelTraits kFormat, int kRows, int kPanels>
 [[gnu::always_inline]] inline void MultiplyBlocks(
     const TileInput<kRows, kPanels>& in, const Activations& x,
     typename V::F32 (&sums)[kRows][kPanels]) {
   const int blocks = x.depth / kScaleDepth;
   for (int block = 0; block < blocks; ++block) {
-    typename V::I32 dots[kRows][kPanels];
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      // Taking the zero point off the sum makes signedness free.
-      const auto start = V::SetInt(
-          -F::kZeroPoint * (F::kZeroPoint ? x.sums[in.side[r] + block] : 0));
-#pragma GCC unroll 4
-      for (int p = 0; p < kPanels; ++p) dots[r][p] = start;
-    }
-    DotBlock<V, F>(in, block, dots);
-#pragma GCC unroll 4
-    for (int p = 0; p < kPanels; ++p) {
-      const size_t plane = size_t{32} * block;
-      if (in.ahead != 0) V::Prefetch(in.scales[p] + plane + in.ahead);
-      const auto scale =
-          V::LoadHalf(reinterpret_cast<const uint16_t*>(in.scales[p] + plane));
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const auto scaled = V::Mul(V::ToFloat(dots[r][p]), scale);
-        const auto x_scale = V::Set(x.scales[in.side[r] + block]);
-        sums[r][p] = V::Fma(scaled, x_scale, sums[r][p]);
-      }
-      if constexpr (F::kHasMin) {
-        if (in.ahead != 0) V::Prefetch(in.minima[p] + plane + in.ahead);
-        const auto min = V::LoadHalf(
-            reinterpret_cast<const uint16_t*>(in.minima[p] + plane));
-#pragma GCC unroll 8
-        for (int r = 0; r < kRows; ++r) {
-          const auto x_sum = V::Set(x.scaled_sums[in.side[r] + block]);
-          sums[r][p] = V::Fma(min, x_sum, sums[r][p]);
-        }
-      }
+#pragma GCC unroll 2
+    for (int half = 0; half < kScaleDepth / kFormat.group; ++half) {
+      MultiplyGroup<V, kFormat>(in, x, block, half, sums);
     }
   }
 }
@@ -164,7 +209,7 @@ struct BlockTile {
   size_t ahead = 0;  // see TileInput
 };
 
-template <class V, class F, int kRows, int kPanels>
+template <class V, PanelTraits kFormat, int kRows, int kPanels>
 void MultiplyBlockTile(const BlockTile& tile) {
   const GemmTask& task = *tile.task;
   const PanelMatrix& weights = *task.weights;
@@ -190,28 +235,29 @@ void MultiplyBlockTile(const BlockTile& tile) {
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) sums[r][p] = V::Zero();
   }
-  MultiplyBlocks<V, F>(in, x, sums);
+  MultiplyBlocks<V, kFormat>(in, x, sums);
   FinishTile<V, kRows, kPanels>(task, tile.row, tile.panel, sums);
 }
 
 // The tile of `rows` physical rows, at most V::kTileRows.
-template <class V, class F, int kPanels, int kRows = V::kTileRows>
+template <class V, PanelTraits kFormat, int kPanels, int kRows = V::kTileRows>
 void MultiplyBlockRows(int rows, const BlockTile& tile) {
-  if (rows == kRows) return MultiplyBlockTile<V, F, kRows, kPanels>(tile);
+  if (rows == kRows) return MultiplyBlockTile<V, kFormat, kRows, kPanels>(tile);
   if constexpr (kRows > 1) {
-    MultiplyBlockRows<V, F, kPanels, kRows - 1>(rows, tile);
+    MultiplyBlockRows<V, kFormat, kPanels, kRows - 1>(rows, tile);
   }
 }
 
 // All rows of the task against kPanels panels.
-template <class V, class F, int kPanels>
+template <class V, PanelTraits kFormat, int kPanels>
 void MultiplyBlockPanels(BlockTile tile) {
   const int terms = tile.task->weights->terms;
   const int step = V::kTileRows / terms;
   for (tile.row = tile.task->first_row; tile.row < tile.task->last_row;
        tile.row += step) {
     const int left = tile.task->last_row - tile.row;
-    MultiplyBlockRows<V, F, kPanels>((left < step ? left : step) * terms, tile);
+    MultiplyBlockRows<V, kFormat, kPanels>((left < step ? left : step) * terms,
+                                           tile);
   }
 }
 
@@ -229,7 +275,7 @@ void UnpackPanel(const uint8_t* from, int blocks, uint8_t* to) {
 
 // Few rows: the weights stream through registers once, several panels at a
 // time, and the next panels are fetched meanwhile.
-template <class V, class F>
+template <class V, PanelTraits kFormat>
 void StreamBlocks(const GemmTask& task) {
   const PanelMatrix& weights = *task.weights;
   constexpr int kWide = V::kStreamPanels;
@@ -244,22 +290,22 @@ void StreamBlocks(const GemmTask& task) {
   while (rows <= 2 && panel + kWide <= task.last_panel) {
     tile.ahead = kWide * weights.panel_bytes;
     at(kWide);
-    MultiplyBlockPanels<V, F, kWide>(tile);
+    MultiplyBlockPanels<V, kFormat, kWide>(tile);
   }
   while (panel + 2 <= task.last_panel) {
     tile.ahead = 2 * weights.panel_bytes;
     at(2);
-    MultiplyBlockPanels<V, F, 2>(tile);
+    MultiplyBlockPanels<V, kFormat, 2>(tile);
   }
   if (panel < task.last_panel) {
     tile.ahead = 0;
     at(1);
-    MultiplyBlockPanels<V, F, 1>(tile);
+    MultiplyBlockPanels<V, kFormat, 1>(tile);
   }
 }
 
 // Many rows: each panel is unpacked once into the first-level cache.
-template <class V, class F>
+template <class V, PanelTraits kFormat>
 void BlockBlocks(const GemmTask& task) {
   const PanelMatrix& weights = *task.weights;
   const int blocks = weights.depth / kScaleDepth;
@@ -269,7 +315,7 @@ void BlockBlocks(const GemmTask& task) {
     tile.panel = panel;
     tile.data = weights.data + panel * weights.panel_bytes;
     tile.stride = weights.panel_bytes;
-    if constexpr (F::kPacked) {
+    if constexpr (kFormat.packed) {
       const size_t unpacked = size_t{512} * blocks;
       for (int p = 0; p < count; ++p) {
         UnpackPanel<V>(tile.data + p * tile.stride, blocks,
@@ -279,20 +325,20 @@ void BlockBlocks(const GemmTask& task) {
       tile.stride = unpacked;
     }
     if (count == 2) {
-      MultiplyBlockPanels<V, Unpacked<F>, 2>(tile);
+      MultiplyBlockPanels<V, Unpacked(kFormat), 2>(tile);
     } else {
-      MultiplyBlockPanels<V, Unpacked<F>, 1>(tile);
+      MultiplyBlockPanels<V, Unpacked(kFormat), 1>(tile);
     }
   }
 }
 
-template <class V, class F>
+template <class V, PanelTraits kFormat>
 void GemmBlocks(const GemmTask& task) {
   const int rows = (task.last_row - task.first_row) * task.weights->terms;
   if (rows <= V::kTileRows) {
-    StreamBlocks<V, F>(task);
+    StreamBlocks<V, kFormat>(task);
   } else {
-    BlockBlocks<V, F>(task);
+    BlockBlocks<V, kFormat>(task);
   }
 }
 

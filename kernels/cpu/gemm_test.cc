@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -8,9 +10,18 @@
 namespace penstock {
 namespace {
 
-constexpr TensorType kTypes[] = {TensorType::kQ4_0, TensorType::kQ4_1,
-                                 TensorType::kQ8_0, TensorType::kF16,
-                                 TensorType::kBF16, TensorType::kF32};
+std::vector<TensorType> AllTypes() {
+  std::vector<TensorType> types;
+  for (int i = 0; i < kTensorTypeCount; ++i) {
+    types.push_back(static_cast<TensorType>(i));
+  }
+  return types;
+}
+
+// `blocks` of 32, or of the type's own where those are longer.
+int DepthOf(TensorType type, int blocks) {
+  return blocks * std::max(kScaleDepth, Traits(type).block_elements);
+}
 
 // A packed matrix that owns its bytes.
 struct Packed {
@@ -91,9 +102,9 @@ void ExpectProduct(const TestTensor& weights, const TestActivations& x,
 class GemmTest : public testing::TestWithParam<TensorType> {};
 
 TEST_P(GemmTest, MatchesASumInDouble) {
-  constexpr int kDepth = 5 * 32;  // an odd number of blocks
+  const int depth = DepthOf(GetParam(), 5);  // an odd number of blocks
   constexpr int kColumns = 3 * 16 + 9;
-  const TestTensor weights(GetParam(), kColumns, kDepth, 1);
+  const TestTensor weights(GetParam(), kColumns, depth, 1);
   for (CpuPath path : TestablePaths()) {
     const KernelTable& kernels = *FindKernels(path);
     for (int terms : {1, 2}) {
@@ -102,8 +113,8 @@ TEST_P(GemmTest, MatchesASumInDouble) {
       for (int rows : {1, 2, 3, 7, 8, 9, 13, 64}) {
         SCOPED_TRACE(testing::Message() << kernels.name << ", " << terms
                                         << " terms, " << rows << " rows");
-        TestActivations x(rows, kDepth, 2);
-        QuantizeRows(kernels, TestNumbers(rows).Vector(rows * kDepth), x.view);
+        TestActivations x(rows, depth, 2);
+        QuantizeRows(kernels, TestNumbers(rows).Vector(rows * depth), x.view);
         std::vector<float> y(rows * stride, NAN);
         Multiply(kernels, packed.matrix, x.view, 0, rows, Epilogue::kStore, y,
                  stride);
@@ -116,11 +127,10 @@ TEST_P(GemmTest, MatchesASumInDouble) {
 }
 
 TEST_P(GemmTest, IsTheSameBitsOnEveryPathAndForAnyRows) {
-  constexpr int kDepth = 7 * 32;
+  const int depth = DepthOf(GetParam(), 3);
   constexpr int kRows = 29;
-  const TestTensor weights(GetParam(), 7 * 16, kDepth, 2);
-  const std::vector<float> values =
-      TestNumbers(3).Vector(kRows * kDepth, -3, 5);
+  const TestTensor weights(GetParam(), 7 * 16, depth, 2);
+  const std::vector<float> values = TestNumbers(3).Vector(kRows * depth, -3, 5);
   for (int terms : {1, 2}) {
     const Packed packed(RowsOf(weights), terms);
     const size_t stride = packed.matrix.panels * kPanelColumns;
@@ -128,7 +138,7 @@ TEST_P(GemmTest, IsTheSameBitsOnEveryPathAndForAnyRows) {
     for (CpuPath path : TestablePaths()) {
       const KernelTable& kernels = *FindKernels(path);
       SCOPED_TRACE(testing::Message() << kernels.name << ", terms " << terms);
-      TestActivations x(kRows, kDepth, 2);
+      TestActivations x(kRows, depth, 2);
       QuantizeRows(kernels, values, x.view);
       std::vector<float> whole(kRows * stride);
       Multiply(kernels, packed.matrix, x.view, 0, kRows, Epilogue::kStore,
@@ -149,9 +159,10 @@ TEST_P(GemmTest, IsTheSameBitsOnEveryPathAndForAnyRows) {
 }
 
 TEST_P(GemmTest, GatesAndAdds) {
-  constexpr int kDepth = 64, kRows = 3, kColumns = 32;
-  const TestTensor gate(GetParam(), kColumns, kDepth, 4);
-  const TestTensor up(GetParam(), kColumns, kDepth, 5);
+  constexpr int kRows = 3, kColumns = 32;
+  const int depth = DepthOf(GetParam(), 2);
+  const TestTensor gate(GetParam(), kColumns, depth, 4);
+  const TestTensor up(GetParam(), kColumns, depth, 5);
   std::vector<ColumnSource> alternate;
   for (int panel = 0; panel < 2; ++panel) {
     for (const TestTensor* tensor : {&gate, &up}) {
@@ -163,8 +174,8 @@ TEST_P(GemmTest, GatesAndAdds) {
   for (CpuPath path : TestablePaths()) {
     const KernelTable& kernels = *FindKernels(path);
     SCOPED_TRACE(kernels.name);
-    TestActivations x(kRows, kDepth, 1);
-    QuantizeRows(kernels, TestNumbers(6).Vector(kRows * kDepth), x.view);
+    TestActivations x(kRows, depth, 1);
+    QuantizeRows(kernels, TestNumbers(6).Vector(kRows * depth), x.view);
     auto product = [&](const TestTensor& weights) {
       const Packed packed(RowsOf(weights), 1);
       std::vector<float> y(kRows * kColumns);
@@ -194,7 +205,7 @@ TEST_P(GemmTest, GatesAndAdds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, GemmTest, testing::ValuesIn(kTypes),
+INSTANTIATE_TEST_SUITE_P(Types, GemmTest, testing::ValuesIn(AllTypes()),
                          [](const auto& info) {
                            return std::string(Traits(info.param).name);
                          });

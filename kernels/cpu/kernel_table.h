@@ -21,17 +21,51 @@ inline constexpr int kAttentionSplit = 256;
 // columns (rows of the [out, in] tensor) over the whole depth:
 //   nibbles  [depth / 32][4 quads][16 columns][4] bytes; the low nibble of quad
 //            i is element 4 * i + e of the block, the high one that + 16
-//   bytes    [depth / 32][8 quads][16 columns][4] bytes, value + 128
-//   others   [depth][16 columns]
-// followed by planes of F16 scales, and minima where the format has them,
-// [depth / 32][16 columns].
+//   bytes    [depth / 32][8 quads][16 columns][4] bytes
+//   numbers  [depth][16 columns]
+// followed, for nibbles and bytes, by a plane of scales, and one of minima
+// where the format has them, [depth / group][16 columns]. An element is
+// scale * (stored - zero_point) + minimum.
 enum class PanelFormat : uint8_t {
-  kNibbles,     // scale * (n - 8), as Q4_0
-  kNibblesMin,  // scale * n + min, as Q4_1
-  kBytes,       // scale * n, as Q8_0
+  kNibbles,         // Q4_0
+  kNibblesMin,      // Q4_1
+  kBytes,           // Q5_0, Q8_0, IQ4_NL
+  kBytesMin,        // Q5_1
+  kWideNibblesMin,  // Q4_K; wide: scales in F32, which holds products of two
+  kWideBytes,       // IQ4_XS
+  kWideBytesMin,    // Q5_K
+  kFineNibbles,     // Q3_K; fine: wide, and groups of 16
+  kFineNibblesMin,  // Q2_K
+  kFineBytes,       // Q6_K
   kHalf,
   kBfloat16,
   kFloat,
+};
+
+struct PanelTraits {
+  int group;         // elements along K that share a scale; 0: numbers
+  bool packed;       // two nibbles a byte
+  bool small;        // every stored value is under 128
+  bool has_minimum;  // all values stored are quants then: zero_point is 0
+  int zero_point;
+  int element_bytes;  // of a scale and a minimum; of numbers themselves
+};
+
+// By PanelFormat.
+inline constexpr PanelTraits kPanelTraits[] = {
+    {32, true, true, false, 8, 2},      // kNibbles
+    {32, true, true, true, 0, 2},       // kNibblesMin
+    {32, false, false, false, 128, 2},  // kBytes
+    {32, false, true, true, 0, 2},      // kBytesMin
+    {32, true, true, true, 0, 4},       // kWideNibblesMin
+    {32, false, false, false, 128, 4},  // kWideBytes
+    {32, false, true, true, 0, 4},      // kWideBytesMin
+    {16, true, true, false, 8, 4},      // kFineNibbles
+    {16, true, true, true, 0, 4},       // kFineNibblesMin
+    {16, false, true, false, 64, 4},    // kFineBytes
+    {0, false, false, false, 0, 2},     // kHalf
+    {0, false, false, false, 0, 2},     // kBfloat16
+    {0, false, false, false, 0, 4},     // kFloat
 };
 
 // A packed weight matrix; owns nothing. Columns past the tensor's are zero.
@@ -57,6 +91,7 @@ struct Activations {
   float* scales = nullptr;       // [rows][terms][depth / 32]
   int32_t* sums = nullptr;       // [rows][terms][depth / 32], of the quants
   float* scaled_sums = nullptr;  // [rows][terms][depth / 32], scale * sum
+  int32_t* half_sums = nullptr;  // [rows][terms][depth / 16], of the quants
   float* values = nullptr;       // [rows][depth]; null: no matrix takes them
 };
 

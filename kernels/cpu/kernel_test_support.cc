@@ -14,9 +14,44 @@ void PutHalf(float value, uint8_t* to) {
   std::memcpy(to, &half, sizeof half);
 }
 
+// Where the F16 numbers of a stored block lie, and their usual sizes.
+struct BlockScales {
+  int scale_at = 0;
+  float scale = 0;  // about the largest
+  int second_at = -1;
+  float second = 0;  // of a minimum; negative where it is stored added
+};
+
+BlockScales ScalesOf(TensorType type) {
+  switch (type) {
+    case TensorType::kQ4_0:
+    case TensorType::kQ5_0:
+    case TensorType::kQ8_0:
+    case TensorType::kIQ4_NL:
+      return {0, 0.1f};
+    case TensorType::kQ4_1:
+    case TensorType::kQ5_1:
+      return {0, 0.1f, 2, -0.5f};
+    // Times small integers.
+    case TensorType::kQ2_K:
+      return {80, 0.02f, 82, 0.03f};
+    case TensorType::kQ3_K:
+      return {108, 0.01f};
+    case TensorType::kQ4_K:
+    case TensorType::kQ5_K:
+      return {0, 0.002f, 2, 0.01f};
+    case TensorType::kQ6_K:
+      return {208, 0.0005f};
+    case TensorType::kIQ4_XS:
+      return {0, 0.0005f};
+    default:
+      CHECK(false) << "no scales in " << Traits(type).name;
+      return {};
+  }
+}
+
 // One stored block of random bits with scales of the usual size.
 void FillBlock(TensorType type, TestNumbers& numbers, uint8_t* block) {
-  const int bytes = Traits(type).block_bytes;
   const float value = numbers.Between(-1, 1);
   switch (type) {
     case TensorType::kF32:
@@ -28,19 +63,18 @@ void FillBlock(TensorType type, TestNumbers& numbers, uint8_t* block) {
     case TensorType::kBF16:
       std::memcpy(block, reinterpret_cast<const uint8_t*>(&value) + 2, 2);
       return;
-    case TensorType::kQ4_0:
-    case TensorType::kQ4_1:
-    case TensorType::kQ8_0:
-      for (int i = 2; i < bytes; ++i) {
-        block[i] = static_cast<uint8_t>(numbers.Bits());
-      }
-      PutHalf(numbers.Between(0.01f, 0.1f), block);
-      if (type == TensorType::kQ4_1) {
-        PutHalf(numbers.Between(-0.5f, 0), block + 2);
-      }
-      return;
     default:
-      CHECK(false) << "no test blocks of " << Traits(type).name;
+      break;
+  }
+  for (int i = 0; i < Traits(type).block_bytes; ++i) {
+    block[i] = static_cast<uint8_t>(numbers.Bits());
+  }
+  const BlockScales scales = ScalesOf(type);
+  PutHalf(numbers.Between(scales.scale / 10, scales.scale),
+          block + scales.scale_at);
+  if (scales.second_at >= 0) {
+    PutHalf(numbers.Between(scales.second / 10, scales.second),
+            block + scales.second_at);
   }
 }
 
@@ -79,13 +113,15 @@ TestActivations::TestActivations(int rows, int depth, int terms)
       scales_(quants_.size() / kScaleDepth),
       scaled_sums_(scales_.size()),
       values_(size_t(rows) * depth),
-      sums_(scales_.size()) {
+      sums_(scales_.size()),
+      half_sums_(2 * scales_.size()) {
   view.depth = depth;
   view.terms = terms;
   view.quants = quants_.data();
   view.scales = scales_.data();
   view.sums = sums_.data();
   view.scaled_sums = scaled_sums_.data();
+  view.half_sums = half_sums_.data();
   view.values = values_.data();
 }
 

@@ -8,22 +8,32 @@
 
 namespace penstock {
 
+template <class V, PanelFormat kFormat>
+void GemmQuants(const GemmTask& task) {
+  GemmBlocks<V, kPanelTraits[static_cast<int>(kFormat)]>(task);
+}
+
+// By PanelFormat.
+template <class V>
+constexpr void (*kGemms[])(const GemmTask& task) = {
+    GemmQuants<V, PanelFormat::kNibbles>,
+    GemmQuants<V, PanelFormat::kNibblesMin>,
+    GemmQuants<V, PanelFormat::kBytes>,
+    GemmQuants<V, PanelFormat::kBytesMin>,
+    GemmQuants<V, PanelFormat::kWideNibblesMin>,
+    GemmQuants<V, PanelFormat::kWideBytes>,
+    GemmQuants<V, PanelFormat::kWideBytesMin>,
+    GemmQuants<V, PanelFormat::kFineNibbles>,
+    GemmQuants<V, PanelFormat::kFineNibblesMin>,
+    GemmQuants<V, PanelFormat::kFineBytes>,
+    GemmFloats<V, HalfPanels<V>>,
+    GemmFloats<V, Bfloat16Panels<V>>,
+    GemmFloats<V, FloatPanels<V>>,
+};
+
 template <class V>
 void Gemm(const GemmTask& task) {
-  switch (task.weights->format) {
-    case PanelFormat::kNibbles:
-      return GemmBlocks<V, Nibbles>(task);
-    case PanelFormat::kNibblesMin:
-      return GemmBlocks<V, NibblesMin>(task);
-    case PanelFormat::kBytes:
-      return GemmBlocks<V, BytePanels>(task);
-    case PanelFormat::kHalf:
-      return GemmFloats<V, HalfPanels<V>>(task);
-    case PanelFormat::kBfloat16:
-      return GemmFloats<V, Bfloat16Panels<V>>(task);
-    case PanelFormat::kFloat:
-      return GemmFloats<V, FloatPanels<V>>(task);
-  }
+  kGemms<V>[static_cast<int>(task.weights->format)](task);
 }
 
 // Every kernel for one instruction set; instantiated once, in the source that

@@ -6,6 +6,8 @@
 
 #include "absl/types/span.h"
 #include "common/base/check.h"
+#include "common/model/files/quant_groups.h"
+#include "kernels/cpu/half.h"
 
 namespace penstock {
 namespace {
@@ -16,40 +18,70 @@ PanelFormat FormatOf(TensorType type) {
       return PanelFormat::kNibbles;
     case TensorType::kQ4_1:
       return PanelFormat::kNibblesMin;
+    case TensorType::kQ5_0:
     case TensorType::kQ8_0:
+    case TensorType::kIQ4_NL:
       return PanelFormat::kBytes;
+    case TensorType::kQ5_1:
+      return PanelFormat::kBytesMin;
+    case TensorType::kQ2_K:
+      return PanelFormat::kFineNibblesMin;
+    case TensorType::kQ3_K:
+      return PanelFormat::kFineNibbles;
+    case TensorType::kQ4_K:
+      return PanelFormat::kWideNibblesMin;
+    case TensorType::kQ5_K:
+      return PanelFormat::kWideBytesMin;
+    case TensorType::kQ6_K:
+      return PanelFormat::kFineBytes;
+    case TensorType::kIQ4_XS:
+      return PanelFormat::kWideBytes;
     case TensorType::kF16:
       return PanelFormat::kHalf;
     case TensorType::kBF16:
       return PanelFormat::kBfloat16;
-    default:
+    case TensorType::kF32:
       return PanelFormat::kFloat;
   }
+  return PanelFormat::kFloat;
 }
 
-size_t BlockBytes(PanelFormat format) {
-  return format == PanelFormat::kBytes ? 512 : 256;
-}
+// One row of a tensor as its groups.
+struct UnpackedRow {
+  explicit UnpackedRow(int depth, const PanelTraits& traits)
+      : quants(depth),
+        scales(depth / traits.group),
+        minimums(traits.has_minimum ? scales.size() : 0) {}
+  void Read(const ColumnSource& column) {
+    UnpackGroups(*column.tensor, column.row,
+                 {.quants = absl::MakeSpan(quants),
+                  .scales = absl::MakeSpan(scales),
+                  .minimums = absl::MakeSpan(minimums)});
+  }
 
-// Where the parts of a stored block lie: F16 scale, maybe F16 minimum, quants.
-size_t QuantOffset(PanelFormat format) {
-  return format == PanelFormat::kNibblesMin ? 4 : 2;
-}
+  std::vector<int8_t> quants;
+  std::vector<float> scales, minimums;
+};
 
-const uint8_t* RowBytes(const ColumnSource& column) {
-  const TensorView& tensor = *column.tensor;
-  const TensorTypeTraits& traits = Traits(tensor.type);
-  return tensor.data.data() + column.row *
-                                  (tensor.cols() / traits.block_elements) *
-                                  traits.block_bytes;
+// Scales and minimums of types with F16 scales are F16 numbers, so that the
+// narrow plane holds them exactly.
+void PutScale(float value, const PanelTraits& traits, uint8_t* plane,
+              size_t index) {
+  if (traits.element_bytes == 2) {
+    const uint16_t half = FloatToHalf(value);
+    std::memcpy(plane + 2 * index, &half, sizeof half);
+  } else {
+    std::memcpy(plane + 4 * index, &value, sizeof value);
+  }
 }
 
 }  // namespace
 
-bool TakesQuants(PanelFormat format) {
-  return format == PanelFormat::kNibbles ||
-         format == PanelFormat::kNibblesMin || format == PanelFormat::kBytes;
+const PanelTraits& TraitsOf(PanelFormat format) {
+  return kPanelTraits[static_cast<int>(format)];
 }
+
+bool TakesQuants(PanelFormat format) { return TraitsOf(format).group != 0; }
 
 WeightPacker::WeightPacker(std::vector<ColumnSource> columns, int terms)
     : columns_(std::move(columns)) {
@@ -66,18 +98,16 @@ WeightPacker::WeightPacker(std::vector<ColumnSource> columns, int terms)
   shape_.depth = static_cast<int>(first->cols());
   shape_.panels =
       static_cast<int>((columns_.size() + kPanelColumns - 1) / kPanelColumns);
-  const size_t blocks = shape_.depth / kScaleDepth;
-  const size_t plane = blocks * kPanelColumns * sizeof(uint16_t);
-  if (TakesQuants(shape_.format)) {
+  const PanelTraits& traits = TraitsOf(shape_.format);
+  const size_t elements = size_t{kPanelColumns} * shape_.depth;
+  if (traits.group != 0) {
+    const size_t plane = elements / traits.group * traits.element_bytes;
     shape_.terms = terms;
-    shape_.scale_offset = blocks * BlockBytes(shape_.format);
+    shape_.scale_offset = traits.packed ? elements / 2 : elements;
     shape_.min_offset = shape_.scale_offset + plane;
-    shape_.panel_bytes = shape_.format == PanelFormat::kNibblesMin
-                             ? shape_.min_offset + plane
-                             : shape_.min_offset;
+    shape_.panel_bytes = shape_.min_offset + (traits.has_minimum ? plane : 0);
   } else {
-    const size_t width = shape_.format == PanelFormat::kFloat ? 4 : 2;
-    shape_.panel_bytes = width * shape_.depth * kPanelColumns;
+    shape_.panel_bytes = elements * traits.element_bytes;
   }
   shape_.panel_bytes = (shape_.panel_bytes + 63) / 64 * 64;
 }
@@ -88,58 +118,64 @@ ColumnSource WeightPacker::Column(int index) const {
 }
 
 void WeightPacker::PackPanel(int panel, uint8_t* out) const {
+  std::memset(out, 0, shape_.panel_bytes);
   if (TakesQuants(shape_.format)) {
     PackQuants(panel, out);
+  } else if (TraitsOf(shape_.format).element_bytes == 2) {
+    PackHalves(panel, out);
   } else {
-    PackNumbers(panel, out);
+    PackFloats(panel, out);
   }
 }
 
 void WeightPacker::PackQuants(int panel, uint8_t* out) const {
-  const bool bytes = shape_.format == PanelFormat::kBytes;
-  const int quads = bytes ? 8 : 4;
-  const size_t block_bytes = BlockBytes(shape_.format);
-  const size_t quants_at = QuantOffset(shape_.format);
-  const size_t stored_bytes = quants_at + 4 * quads;
-  // Signed bytes are stored with 128 added: their top bit flips.
-  const uint8_t flip = bytes ? 0x80 : 0;
-  std::memset(out, 0, shape_.panel_bytes);
+  const PanelTraits& traits = TraitsOf(shape_.format);
+  UnpackedRow row(shape_.depth, traits);
   for (int c = 0; c < kPanelColumns; ++c) {
     const ColumnSource column = Column(panel * kPanelColumns + c);
     if (column.tensor == nullptr) continue;  // scale 0: anything times it is 0
-    const uint8_t* stored = RowBytes(column);
-    const int blocks = shape_.depth / kScaleDepth;
-    for (int block = 0; block < blocks; ++block, stored += stored_bytes) {
-      const size_t side = 2 * (size_t{kPanelColumns} * block + c);
-      std::memcpy(out + shape_.scale_offset + side, stored, 2);
-      if (shape_.format == PanelFormat::kNibblesMin) {
-        std::memcpy(out + shape_.min_offset + side, stored + 2, 2);
-      }
-      for (int i = 0; i < 4 * quads; ++i) {
-        out[block * block_bytes + i / 4 * 64 + c * 4 + i % 4] =
-            stored[quants_at + i] ^ flip;
-      }
+    row.Read(column);
+    for (size_t group = 0; group < row.scales.size(); ++group) {
+      const size_t at = group * kPanelColumns + c;
+      PutScale(row.scales[group], traits, out + shape_.scale_offset, at);
+      if (!traits.has_minimum) continue;
+      PutScale(-row.minimums[group], traits, out + shape_.min_offset, at);
+    }
+    for (int i = 0; i < shape_.depth; ++i) {
+      const int element = i % kScaleDepth;
+      const int stored = row.quants[i] + traits.zero_point;
+      // The upper half of a packed block lies in the high nibbles.
+      const bool high = traits.packed && element >= kScaleDepth / 2;
+      const int place = high ? element - kScaleDepth / 2 : element;
+      uint8_t* block =
+          out + i / kScaleDepth * kPanelColumns *
+                    (traits.packed ? kScaleDepth / 2 : kScaleDepth);
+      block[place / 4 * 64 + c * 4 + place % 4] |=
+          static_cast<uint8_t>(high ? stored << 4 : stored);
     }
   }
 }
 
-void WeightPacker::PackNumbers(int panel, uint8_t* out) const {
-  const int depth = shape_.depth;
-  std::memset(out, 0, shape_.panel_bytes);
-  std::vector<float> row(depth);
+void WeightPacker::PackHalves(int panel, uint8_t* out) const {
   for (int c = 0; c < kPanelColumns; ++c) {
     const ColumnSource column = Column(panel * kPanelColumns + c);
     if (column.tensor == nullptr) continue;
-    if (shape_.format == PanelFormat::kFloat) {
-      DequantizeRow(*column.tensor, column.row, absl::MakeSpan(row));
-      for (int k = 0; k < depth; ++k) {
-        std::memcpy(out + 4 * (size_t{kPanelColumns} * k + c), &row[k], 4);
-      }
-      continue;
+    const absl::Span<const uint8_t> stored =
+        RowBytes(*column.tensor, column.row);
+    for (int k = 0; k < shape_.depth; ++k) {
+      std::memcpy(out + 2 * (size_t{kPanelColumns} * k + c), &stored[2 * k], 2);
     }
-    const uint8_t* stored = RowBytes(column);
-    for (int k = 0; k < depth; ++k) {
-      std::memcpy(out + 2 * (size_t{kPanelColumns} * k + c), stored + 2 * k, 2);
+  }
+}
+
+void WeightPacker::PackFloats(int panel, uint8_t* out) const {
+  std::vector<float> row(shape_.depth);
+  for (int c = 0; c < kPanelColumns; ++c) {
+    const ColumnSource column = Column(panel * kPanelColumns + c);
+    if (column.tensor == nullptr) continue;
+    DequantizeRow(*column.tensor, column.row, absl::MakeSpan(row));
+    for (int k = 0; k < shape_.depth; ++k) {
+      std::memcpy(out + 4 * (size_t{kPanelColumns} * k + c), &row[k], 4);
     }
   }
 }

@@ -8,6 +8,8 @@
 
 namespace penstock {
 
+const PanelTraits& TraitsOf(PanelFormat format);
+
 // Whether a matrix of this format multiplies quantised activations.
 bool TakesQuants(PanelFormat format);
 
@@ -18,8 +20,8 @@ struct ColumnSource {
 };
 
 // A matrix to be packed. Columns may come from several tensors, in any order.
-// If their types differ, or the type's blocks do not fit, the matrix is packed
-// as F32, which holds every type exactly.
+// If their types differ, the matrix is packed as F32. Packed weights are
+// exactly the stored ones.
 class WeightPacker {
  public:
   // `terms`: of quantised activations, see PanelMatrix. Precondition: `columns`
@@ -38,7 +40,8 @@ class WeightPacker {
  private:
   ColumnSource Column(int index) const;
   void PackQuants(int panel, uint8_t* out) const;
-  void PackNumbers(int panel, uint8_t* out) const;
+  void PackHalves(int panel, uint8_t* out) const;
+  void PackFloats(int panel, uint8_t* out) const;
 
   std::vector<ColumnSource> columns_;
   PanelMatrix shape_;
