@@ -17,7 +17,7 @@ function(_penstock_allowed rank out)
   set(allowed "^absl::")
   if(rank EQUAL 12 OR rank EQUAL 13)
     string(APPEND allowed
-           "|^PkgConfig::PCRE2$|^nlohmann_json::nlohmann_json$|^PkgConfig::XXHASH$")
+           "|^PkgConfig::PCRE2$|^nlohmann_json::nlohmann_json$|^PkgConfig::XXHASH$|^PkgConfig::UTF8PROC$")
   elseif(rank EQUAL 20)
     string(APPEND allowed "|^PkgConfig::XXHASH$")
   elseif(rank EQUAL 28)

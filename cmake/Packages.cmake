@@ -4,6 +4,7 @@ find_package(Threads REQUIRED)
 find_package(absl REQUIRED)                      # libabsl-dev
 find_package(PkgConfig REQUIRED)                 # pkg-config
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8) # libpcre2-dev
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc) # libutf8proc-dev
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash) # libxxhash-dev
 find_package(nlohmann_json REQUIRED)             # nlohmann-json3-dev
 if(PENSTOCK_RPC)

@@ -64,6 +64,7 @@ constexpr Row kRows[] = {
     {GgufError::kMergeSyntax, "merge_syntax"},
     {GgufError::kMergeToken, "merge_token"},
     {GgufError::kDuplicateMerge, "duplicate_merge"},
+    {GgufError::kTokenScores, "token_scores"},
     {GgufError::kTokenId, "token_id"},
 };
 

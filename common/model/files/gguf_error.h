@@ -58,7 +58,8 @@ enum class GgufError {
   kMergeSyntax,  // not "left right"
   kMergeToken,   // a part or the result is no token
   kDuplicateMerge,
-  kTokenId,  // a special token's id is outside the vocabulary
+  kTokenScores,  // not one finite score a token
+  kTokenId,      // a special token's id is outside the vocabulary
 };
 
 // All codes in declaration order.

@@ -23,6 +23,7 @@ constexpr char kQ[] = "blk.0.attn_q.weight";
 constexpr char kTokens[] = "tokenizer.ggml.tokens";
 constexpr char kKinds[] = "tokenizer.ggml.token_type";
 constexpr char kMerges[] = "tokenizer.ggml.merges";
+constexpr char kScores[] = "tokenizer.ggml.scores";
 
 struct Case {
   std::string what;
@@ -45,6 +46,18 @@ void EditKinds(GgufDocument& d,
   std::vector<int32_t> kinds = Int32sOf(*d.FindEntry(kKinds));
   edit(kinds);
   d.Set(Int32sEntry(kKinds, kinds));
+}
+
+size_t TokenCount(GgufDocument& d) {
+  return StringsOf(*d.FindEntry(kTokens)).size();
+}
+
+// Makes it a SentencePiece vocabulary of that many scores, one of them odd.
+void SetScores(GgufDocument& d, size_t count, float first) {
+  std::string elements = GgufNumber(first);
+  for (size_t i = 1; i < count; ++i) elements += GgufNumber(-1.0f);
+  d.Set(StringEntry("tokenizer.ggml.model", "llama"));
+  d.Set({kScores, 9, GgufArray(GgufType::kFloat32, count, elements)});
 }
 
 GgufDocument::Entry Raw(absl::string_view key, uint32_t type,
@@ -254,8 +267,19 @@ std::vector<Case> VocabularyCases() {
   using E = GgufError;
   using D = GgufDocument;
   return {
-      {"tokenizer model", E::kTokenizerModel, "\"t5\"",
-       [](D& d) { d.Set(StringEntry("tokenizer.ggml.model", "t5")); }},
+      {"tokenizer model", E::kTokenizerModel, "\"rwkv\"",
+       [](D& d) { d.Set(StringEntry("tokenizer.ggml.model", "rwkv")); }},
+      {"no scores", E::kMissingKey, kScores,
+       [](D& d) { d.Set(StringEntry("tokenizer.ggml.model", "llama")); }},
+      {"a score too few", E::kTokenScores, kScores,
+       [](D& d) { SetScores(d, TokenCount(d) - 1, 0.0f); }},
+      {"an infinite score", E::kTokenScores, "tokenizer.ggml.scores[0]",
+       [](D& d) { SetScores(d, TokenCount(d), INFINITY); }},
+      {"map of characters", E::kTokenizerModel, "precompiled_charsmap",
+       [](D& d) {
+         SetScores(d, TokenCount(d), 0.0f);
+         d.Set(StringEntry("tokenizer.ggml.precompiled_charsmap", "x"));
+       }},
       {"vocab_size", E::kVocabularySize, "llama.vocab_size, which is 7",
        [](D& d) { d.Set(Uint32Entry("llama.vocab_size", 7)); }},
       {"no token at all", E::kVocabularySize, kTokens,

@@ -1,6 +1,7 @@
 #include "common/model/files/gguf_metadata.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -345,6 +346,23 @@ absl::StatusOr<std::vector<int64_t>> GgufMetadata::Integers(
         AsInteger(value.element_type, value.bytes.subspan(i * width, width));
     if (!number) return WrongType(key, value, "arr of i32");
     numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+absl::StatusOr<std::vector<double>> GgufMetadata::Floats(
+    absl::string_view key) const {
+  ASSIGN_OR_RETURN(GgufValue value, RequireArray(key));
+  if (value.element_type != GgufType::kFloat32) {
+    return WrongType(key, value, "arr of f32");
+  }
+  std::vector<double> numbers;
+  numbers.reserve(value.count);
+  for (uint64_t i = 0; i < value.count; ++i) {
+    float number;
+    std::memcpy(&number, value.bytes.data() + i * sizeof(number),
+                sizeof(number));
+    numbers.push_back(number);
   }
   return numbers;
 }

@@ -77,6 +77,8 @@ class GgufMetadata {
       absl::string_view key) const;
   // An array of integers of at most 32 bits.
   absl::StatusOr<std::vector<int64_t>> Integers(absl::string_view key) const;
+  // An array of f32.
+  absl::StatusOr<std::vector<double>> Floats(absl::string_view key) const;
   // Length of an array, without reading it.
   absl::StatusOr<uint64_t> ArrayLength(absl::string_view key) const;
 

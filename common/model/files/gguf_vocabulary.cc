@@ -1,6 +1,8 @@
 #include "common/model/files/gguf_vocabulary.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,25 +11,20 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/model/files/stop_tokens.h"
 
 namespace penstock {
 namespace {
 
-// The one tokenizer model of this reader: byte-level BPE.
-constexpr absl::string_view kModel = "gpt2";
 constexpr absl::string_view kTokensKey = "tokenizer.ggml.tokens";
 constexpr absl::string_view kKindsKey = "tokenizer.ggml.token_type";
 constexpr absl::string_view kMergesKey = "tokenizer.ggml.merges";
+constexpr absl::string_view kScoresKey = "tokenizer.ggml.scores";
 
-// Spellings of control tokens after which a model has nothing more to say.
-constexpr absl::string_view kEndSpellings[] = {
-    "<|endoftext|>", "<|end_of_text|>",
-    "<|im_end|>",    "<|eot_id|>",
-    "<|eom_id|>",    "<|end|>",
-    "<|endofturn|>", "<|end_of_turn|>",
-    "<end_of_turn>", "<|END_OF_TURN_TOKEN|>",
-    "</s>",          "<eos>",
-    "<EOT>",
+// Pre-tokenizers whose models begin every text with bos although their files
+// may not say so.
+constexpr absl::string_view kBosByDefault[] = {
+    "llama3", "llama-v3", "llama-bpe", "falcon3", "pixtral", "tekken", "lfm2",
 };
 
 // Kinds by their number on disk, less 1.
@@ -45,7 +42,12 @@ class VocabularyReader {
     RETURN_IF_ERROR(ReadModel());
     RETURN_IF_ERROR(ReadTokens());
     RETURN_IF_ERROR(ReadKinds());
-    RETURN_IF_ERROR(ReadMerges());
+    if (byte_level()) {
+      RETURN_IF_ERROR(ReadMerges());
+    } else {
+      RETURN_IF_ERROR(ReadScores());
+      RETURN_IF_ERROR(ReadSentencePieceOptions());
+    }
     RETURN_IF_ERROR(ReadSpecialIds());
     return std::move(vocabulary_);
   }
@@ -61,16 +63,19 @@ class VocabularyReader {
   absl::Status ReadModel() {
     constexpr absl::string_view kKey = "tokenizer.ggml.model";
     ASSIGN_OR_RETURN(absl::string_view model, metadata_.String(kKey));
-    if (model != kModel) {
+    if (model != "gpt2" && model != "llama" && model != "t5") {
       return Error(GgufError::kTokenizerModel, std::string(kKey),
-                   QuoteForError(model), QuoteForError(kModel));
+                   QuoteForError(model), "\"gpt2\", \"llama\" or \"t5\"");
     }
     vocabulary_.model = std::string(model);
+    if (!byte_level()) return absl::OkStatus();
     ASSIGN_OR_RETURN(absl::string_view pre,
                      metadata_.StringOr("tokenizer.ggml.pre", "default"));
     vocabulary_.pre_tokenizer = std::string(pre);
     return absl::OkStatus();
   }
+
+  bool byte_level() const { return vocabulary_.model == "gpt2"; }
 
   absl::Status ReadTokens() {
     ASSIGN_OR_RETURN(tokens_, metadata_.Strings(kTokensKey));
@@ -144,22 +149,69 @@ class VocabularyReader {
       joined.append(right.data(), right.size());
       ASSIGN_OR_RETURN(TokenId left_id, PartId(i, left));
       ASSIGN_OR_RETURN(TokenId right_id, PartId(i, right));
-      RETURN_IF_ERROR(PartId(i, joined).status());
+      ASSIGN_OR_RETURN(TokenId result, PartId(i, joined));
       if (!seen.emplace(left_id, right_id).second) {
         return Error(
             GgufError::kDuplicateMerge, absl::StrCat(kMergesKey, "[", i, "]"),
             absl::StrCat(QuoteForError(merge), " again"), "each merge once");
       }
-      vocabulary_.merges.emplace_back(merge);
+      vocabulary_.merges.push_back({left_id, right_id, result});
     }
     return absl::OkStatus();
   }
 
-  // -1 when the file does not name one.
-  absl::StatusOr<TokenId> SpecialId(absl::string_view name) const {
+  absl::Status ReadScores() {
+    ASSIGN_OR_RETURN(vocabulary_.scores, metadata_.Floats(kScoresKey));
+    if (vocabulary_.scores.size() != tokens_.size()) {
+      return Error(GgufError::kTokenScores, std::string(kScoresKey),
+                   absl::StrCat(vocabulary_.scores.size(), " scores"),
+                   absl::StrCat("one for each of ", tokens_.size(), " tokens"));
+    }
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      if (std::isfinite(vocabulary_.scores[i])) continue;
+      return Error(GgufError::kTokenScores,
+                   absl::StrCat(kScoresKey, "[", i, "]"),
+                   absl::StrCat(vocabulary_.scores[i]), "a finite number");
+    }
+    return absl::OkStatus();
+  }
+
+  // What SentencePiece does to text, as steps.
+  absl::Status ReadSentencePieceOptions() {
+    constexpr absl::string_view kCharsMap =
+        "tokenizer.ggml.precompiled_charsmap";
+    if (metadata_.Find(kCharsMap) != nullptr) {
+      return Error(GgufError::kTokenizerModel, std::string(kCharsMap),
+                   "a precompiled map of characters", "none");
+    }
+    ASSIGN_OR_RETURN(
+        bool strip,
+        metadata_.BoolOr("tokenizer.ggml.remove_extra_whitespaces", false));
+    ASSIGN_OR_RETURN(bool prefix,
+                     metadata_.BoolOr("tokenizer.ggml.add_space_prefix", true));
+    using Step = NormalizerStep;
+    std::vector<Step>& steps = vocabulary_.normalizers;
+    if (strip) {
+      steps.push_back({Step::Kind::kReplaceRegex, "^ +| +$", ""});
+      steps.push_back({Step::Kind::kReplaceRegex, " {2,}", " "});
+    }
+    if (prefix) steps.push_back({Step::Kind::kPrepend, "", " "});
+    steps.push_back({Step::Kind::kReplace, " ", "\u2581"});
+    vocabulary_.escaped_spaces = true;
+    vocabulary_.strip_first_space = prefix;
+    vocabulary_.byte_fallback = true;
+    vocabulary_.use_unknown = true;
+    vocabulary_.fuse_unknown = true;
+    return absl::OkStatus();
+  }
+
+  // -1 when the file does not name one, or `absent` where that is a token.
+  absl::StatusOr<TokenId> SpecialId(absl::string_view name,
+                                    TokenId absent = -1) const {
     std::string key = absl::StrCat("tokenizer.ggml.", name, "_token_id");
+    if (absent >= static_cast<int64_t>(tokens_.size())) absent = -1;
     ASSIGN_OR_RETURN(int64_t id,
-                     metadata_.IntegerOr(key, {INT64_MIN, INT64_MAX}, -1));
+                     metadata_.IntegerOr(key, {INT64_MIN, INT64_MAX}, absent));
     if (metadata_.Find(key) != nullptr &&
         (id < 0 || id >= static_cast<int64_t>(tokens_.size()))) {
       return Error(GgufError::kTokenId, key, absl::StrCat(id),
@@ -169,32 +221,30 @@ class VocabularyReader {
   }
 
   absl::Status ReadSpecialIds() {
-    ASSIGN_OR_RETURN(vocabulary_.bos, SpecialId("bos"));
-    ASSIGN_OR_RETURN(vocabulary_.eos, SpecialId("eos"));
-    ASSIGN_OR_RETURN(vocabulary_.unknown, SpecialId("unknown"));
-    ASSIGN_OR_RETURN(vocabulary_.add_bos,
-                     metadata_.BoolOr("tokenizer.ggml.add_bos_token", false));
+    // A SentencePiece model has <unk>, <s> and </s> in front unless it says
+    // otherwise.
+    bool in_front = vocabulary_.model == "llama";
+    ASSIGN_OR_RETURN(vocabulary_.bos, SpecialId("bos", in_front ? 1 : -1));
+    ASSIGN_OR_RETURN(vocabulary_.eos, SpecialId("eos", in_front ? 2 : -1));
+    ASSIGN_OR_RETURN(vocabulary_.unknown,
+                     SpecialId("unknown", in_front ? 0 : -1));
+    if (vocabulary_.unknown == -1) vocabulary_.use_unknown = false;
+    ASSIGN_OR_RETURN(
+        vocabulary_.add_bos,
+        metadata_.BoolOr("tokenizer.ggml.add_bos_token", AddsBosByDefault()));
+    ASSIGN_OR_RETURN(vocabulary_.add_eos,
+                     metadata_.BoolOr("tokenizer.ggml.add_eos_token", false));
     ASSIGN_OR_RETURN(TokenId end_of_turn, SpecialId("eot"));
     ASSIGN_OR_RETURN(TokenId end_of_message, SpecialId("eom"));
-    for (TokenId id : {vocabulary_.eos, end_of_turn, end_of_message}) {
-      AddStop(id);
-    }
-    for (absl::string_view spelling : kEndSpellings) {
-      auto it = ids_.find(spelling);
-      if (it != ids_.end() &&
-          vocabulary_.kinds[it->second] == TokenKind::kControl) {
-        AddStop(it->second);
-      }
-    }
+    FindStopTokens({end_of_turn, end_of_message}, vocabulary_);
     return absl::OkStatus();
   }
 
-  void AddStop(TokenId id) {
-    std::vector<TokenId>& stops = vocabulary_.stop_tokens;
-    if (id < 0 || std::find(stops.begin(), stops.end(), id) != stops.end()) {
-      return;
-    }
-    stops.push_back(id);
+  bool AddsBosByDefault() const {
+    if (vocabulary_.bos == -1) return false;
+    return vocabulary_.model == "llama" ||
+           std::find(std::begin(kBosByDefault), std::end(kBosByDefault),
+                     vocabulary_.pre_tokenizer) != std::end(kBosByDefault);
   }
 
   const GgufReader& reader_;

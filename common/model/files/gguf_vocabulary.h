@@ -6,13 +6,13 @@
 
 namespace penstock {
 
-// The byte-level BPE vocabulary of a GGUF file, consistent in itself: a kind
-// for each token, no token twice, every merge made of tokens, every special id
-// within. Precondition: the number of tokens has been checked against the
+// The vocabulary of a GGUF file (byte-level BPE, or SentencePiece BPE or
+// unigram), consistent in itself: a kind for each token, no token twice, every
+// merge made of tokens, a finite score for each token of SentencePiece, every
+// special id within. Precondition: the number of tokens has been checked against the
 // embedding's rows, which bounds it.
 //
-// Ends of generation are found by rule: the ids that the file names (eos, eot,
-// eom), then control tokens spelled as end-of-text or end-of-turn markers.
+// Ends of generation are found by rule (FindStopTokens) from eos, eot and eom.
 absl::StatusOr<Vocabulary> ReadGgufVocabulary(const GgufReader& reader);
 
 }  // namespace penstock

@@ -1,10 +1,9 @@
 #include "common/model/text/bpe_merger.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 
 namespace penstock {
@@ -12,89 +11,156 @@ namespace {
 
 constexpr TokenId kGone = -1;
 constexpr int32_t kEnd = -1;
+constexpr int32_t kNoRank = std::numeric_limits<int32_t>::max();
+constexpr uint64_t kEmpty = ~uint64_t{0};  // no pair: ids are not negative
 
-absl::Status BadMerge(size_t rank, absl::string_view rule,
-                      absl::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("tokenizer.ggml.merges[", rank, "] '", rule, "': ", what));
-}
+// Pieces up to here are merged by looking for the best pair over and over.
+constexpr size_t kShort = 40;
 
 }  // namespace
 
-absl::StatusOr<BpeMerger> BpeMerger::Create(
-    absl::Span<const std::string> merges, const TokenIds& ids) {
-  if (merges.size() > std::numeric_limits<int32_t>::max()) {
-    return absl::InvalidArgumentError("tokenizer.ggml.merges: too many");
-  }
-  BpeMerger merger;
-  merger.rules_.reserve(merges.size());
-  std::string joined;
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const absl::string_view rule = merges[rank];
-    const size_t space = rule.find(' ');
-    if (space == absl::string_view::npos || space == 0 ||
-        space + 1 == rule.size()) {
-      return BadMerge(rank, rule, "is not two tokens with a space between");
+BpeMerger::BpeMerger(absl::Span<const Rule> rules) {
+  CHECK(rules.size() < size_t{1} << 30) << "too many merges";
+  size_t size = 2;
+  while (size < rules.size() * 2) size *= 2, --shift_;
+  table_.assign(size, Entry{kEmpty, kGone, kNoRank});
+  for (const Rule& rule : rules) {
+    const uint64_t pair = Pair(rule.left, rule.right);
+    size_t slot = Slot(pair);
+    while (table_[slot].pair != kEmpty && table_[slot].pair != pair) {
+      slot = (slot + 1) & (size - 1);
     }
-    const absl::string_view left = rule.substr(0, space);
-    const absl::string_view right = rule.substr(space + 1);
-    joined.assign(left.data(), left.size());
-    joined.append(right.data(), right.size());
-    const auto left_id = ids.find(left);
-    const auto right_id = ids.find(right);
-    const auto result = ids.find(joined);
-    if (left_id == ids.end() || right_id == ids.end() || result == ids.end()) {
-      return BadMerge(rank, rule, "names a token that the vocabulary lacks");
+    if (rule.rank < table_[slot].rank) {
+      table_[slot] = {pair, rule.result, rule.rank};
     }
-    // The better rank of a rule that is given twice holds.
-    merger.rules_.try_emplace(Pair(left_id->second, right_id->second),
-                              Rule{static_cast<int32_t>(rank), result->second});
   }
-  return merger;
+}
+
+const BpeMerger::Entry* BpeMerger::Find(TokenId left, TokenId right) const {
+  const uint64_t pair = Pair(left, right);
+  for (size_t slot = Slot(pair);; slot = (slot + 1) & (table_.size() - 1)) {
+    if (table_[slot].pair == pair) return &table_[slot];
+    if (table_[slot].pair == kEmpty) return nullptr;
+  }
+}
+
+void BpeMerger::Session::Merge(std::vector<TokenId>& symbols) {
+  CHECK(symbols.size() < std::numeric_limits<int32_t>::max())
+      << "piece too long";
+  if (symbols.size() < 2) return;
+  if (symbols.size() <= kShort) {
+    MergeShort(symbols);
+  } else {
+    MergeLong(symbols);
+  }
+}
+
+void BpeMerger::Session::MergeShort(std::vector<TokenId>& symbols) {
+  size_t count = symbols.size();
+  pair_ranks_.resize(count);
+  pair_results_.resize(count);
+  const auto look_up = [&](size_t i) {
+    ++work_.lookups;
+    const Entry* rule = merger_.Find(symbols[i], symbols[i + 1]);
+    pair_ranks_[i] = rule == nullptr ? kNoRank : rule->rank;
+    pair_results_[i] = rule == nullptr ? kGone : rule->result;
+  };
+  for (size_t i = 0; i + 1 < count; ++i) look_up(i);
+  while (count > 1) {
+    const auto ranks = pair_ranks_.begin();
+    const auto best = std::min_element(ranks, ranks + (count - 1));
+    if (*best == kNoRank) break;
+    const size_t at = best - ranks;
+    symbols[at] = pair_results_[at];
+    // What is right of the pair moves up.
+    std::copy(symbols.begin() + at + 2, symbols.begin() + count,
+              symbols.begin() + at + 1);
+    if (at + 2 < count) {
+      std::copy(ranks + at + 2, ranks + (count - 1), ranks + at + 1);
+      std::copy(pair_results_.begin() + at + 2,
+                pair_results_.begin() + (count - 1),
+                pair_results_.begin() + at + 1);
+    }
+    --count;
+    if (at > 0) look_up(at - 1);
+    if (at + 1 < count) look_up(at);
+  }
+  symbols.resize(count);
+}
+
+void BpeMerger::Session::Push(int32_t rank, int32_t place) {
+  Bucket& bucket = buckets_[rank];
+  std::vector<int32_t>& places = bucket.places;
+  if (bucket.head == places.size()) {
+    places.clear();
+    bucket.head = 0;
+    bucket.heap = false;
+    ranks_.push_back(rank);
+    std::push_heap(ranks_.begin(), ranks_.end(), std::greater<>());
+  } else if (!bucket.heap && place < places.back()) {
+    places.erase(places.begin(), places.begin() + bucket.head);
+    bucket.head = 0;
+    bucket.heap = true;
+    // In order from the least is a heap already.
+  }
+  places.push_back(place);
+  if (bucket.heap) {
+    ++work_.sorted;
+    std::push_heap(places.begin(), places.end(), std::greater<>());
+  }
+}
+
+int32_t BpeMerger::Session::Pop(Bucket& bucket) {
+  if (!bucket.heap) return bucket.places[bucket.head++];
+  std::pop_heap(bucket.places.begin(), bucket.places.end(), std::greater<>());
+  const int32_t place = bucket.places.back();
+  bucket.places.pop_back();
+  return place;
 }
 
 void BpeMerger::Session::Offer(int32_t left) {
   const int32_t right = nodes_[left].next;
   if (right == kEnd) return;
-  const Rule* rule = merger_.Find(nodes_[left].id, nodes_[right].id);
-  if (rule == nullptr) return;
-  heap_.push_back({rule->rank, left, rule->result});
-  std::push_heap(heap_.begin(), heap_.end());
+  ++work_.lookups;
+  const Entry* rule = merger_.Find(nodes_[left].id, nodes_[right].id);
+  if (rule != nullptr) Push(rule->rank, left);
 }
 
-void BpeMerger::Session::Join(const Candidate& best) {
-  Node& left = nodes_[best.left];
+void BpeMerger::Session::Join(int32_t place, TokenId result) {
+  Node& left = nodes_[place];
   Node& right = nodes_[left.next];
-  left.id = best.result;
+  left.id = result;
   left.next = right.next;
   right.id = kGone;
-  if (left.next != kEnd) nodes_[left.next].previous = best.left;
+  if (left.next != kEnd) nodes_[left.next].previous = place;
   if (left.previous != kEnd) Offer(left.previous);
-  Offer(best.left);
+  Offer(place);
 }
 
-void BpeMerger::Session::Merge(std::vector<TokenId>& symbols) {
-  const size_t count = symbols.size();
-  CHECK(count < std::numeric_limits<int32_t>::max()) << "piece too long";
-  if (count < 2) return;
+void BpeMerger::Session::MergeLong(std::vector<TokenId>& symbols) {
+  const auto count = static_cast<int32_t>(symbols.size());
   nodes_.clear();
-  for (size_t i = 0; i < count; ++i) {
-    const auto place = static_cast<int32_t>(i);
-    nodes_.push_back({symbols[i], place - 1, i + 1 < count ? place + 1 : kEnd});
+  for (int32_t i = 0; i < count; ++i) {
+    nodes_.push_back({symbols[i], i - 1, i + 1 < count ? i + 1 : kEnd});
   }
-  heap_.clear();
-  for (size_t i = 0; i + 1 < count; ++i) Offer(static_cast<int32_t>(i));
-  while (!heap_.empty()) {
-    std::pop_heap(heap_.begin(), heap_.end());
-    const Candidate best = heap_.back();
-    heap_.pop_back();
+  for (int32_t i = 0; i + 1 < count; ++i) Offer(i);
+  while (!ranks_.empty()) {
+    const int32_t rank = ranks_.front();
+    Bucket& bucket = buckets_[rank];
+    const int32_t place = Pop(bucket);
+    if (bucket.head == bucket.places.size()) {
+      std::pop_heap(ranks_.begin(), ranks_.end(), std::greater<>());
+      ranks_.pop_back();
+    }
     // Stale when either symbol has changed since the offer.
-    const Node& left = nodes_[best.left];
+    const Node& left = nodes_[place];
     if (left.id == kGone || left.next == kEnd) continue;
-    const Rule* rule = merger_.Find(left.id, nodes_[left.next].id);
-    if (rule == nullptr || rule->rank != best.rank) continue;
-    Join(best);
+    ++work_.lookups;
+    const Entry* rule = merger_.Find(left.id, nodes_[left.next].id);
+    if (rule == nullptr || rule->rank != rank) continue;
+    Join(place, rule->result);
   }
+  buckets_.clear();
   symbols.clear();
   for (int32_t at = 0; at != kEnd; at = nodes_[at].next) {
     symbols.push_back(nodes_[at].id);

@@ -2,12 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/id.h"
 
@@ -18,62 +15,86 @@ namespace penstock {
 // thread through a Session each.
 class BpeMerger {
  public:
-  using TokenIds = absl::flat_hash_map<absl::string_view, TokenId>;
-
-  // `merges` as in Vocabulary. INVALID_ARGUMENT names the rule that is not
-  // "left right" or speaks of a token that is not in `ids`.
-  static absl::StatusOr<BpeMerger> Create(absl::Span<const std::string> merges,
-                                          const TokenIds& ids);
+  struct Rule {
+    TokenId left;
+    TokenId right;
+    TokenId result;
+    int32_t rank;  // the smallest is the best
+  };
+  // Preconditions: ids and ranks are not negative, and fewer than 2^30 rules.
+  // Of rules for the same pair the one of best rank holds.
+  explicit BpeMerger(absl::Span<const Rule> rules);
 
   // Working memory for one thread; must not outlive the merger.
   class Session {
    public:
     explicit Session(const BpeMerger& merger) : merger_(merger) {}
 
-    // Merges what is in `symbols` in place, in O(n log n).
-    // Precondition: fewer than 2^31 symbols.
+    // Merges what is in `symbols` in place, in time linear in their number as
+    // long as candidates of a rank come up from left to right, as they do in
+    // any repetitive text; else O(n log n). Precondition: fewer than 2^31
+    // symbols.
     void Merge(std::vector<TokenId>& symbols);
 
+    // What all calls so far have cost: rules looked up and candidates that were
+    // put in order by comparing. For tests of how work grows.
+    struct Work {
+      uint64_t lookups = 0;
+      uint64_t sorted = 0;
+    };
+    const Work& work() const { return work_; }
+
    private:
-    // A place in the piece; a merged pair lives on in its left place.
+    // A place in a long piece; a merged pair lives on in its left place.
     struct Node {
       TokenId id;  // kGone once merged into its left neighbour
       int32_t previous;
       int32_t next;
     };
-    struct Candidate {
-      int32_t rank;
-      int32_t left;  // place of the left symbol
-      TokenId result;
-      // Orders a heap: best rank on top, then leftmost.
-      friend bool operator<(const Candidate& a, const Candidate& b) {
-        return a.rank != b.rank ? a.rank > b.rank : a.left > b.left;
-      }
+    // The places of pairs of one rank: in order as long as they arrive so, a
+    // heap from the first that does not.
+    struct Bucket {
+      std::vector<int32_t> places;
+      size_t head = 0;
+      bool heap = false;
     };
+
+    void MergeShort(std::vector<TokenId>& symbols);
+    void MergeLong(std::vector<TokenId>& symbols);
     void Offer(int32_t left);
-    void Join(const Candidate& best);
+    void Join(int32_t place, TokenId result);
+    void Push(int32_t rank, int32_t place);
+    int32_t Pop(Bucket& bucket);
 
     const BpeMerger& merger_;
     std::vector<Node> nodes_;
-    std::vector<Candidate> heap_;
+    absl::flat_hash_map<int32_t, Bucket> buckets_;
+    std::vector<int32_t> ranks_;  // heap of the ranks that have places
+    std::vector<int32_t> pair_ranks_;
+    std::vector<TokenId> pair_results_;
+    Work work_;
   };
 
  private:
-  struct Rule {
-    int32_t rank;
+  // An open-addressed table: one cache line for most look-ups.
+  struct Entry {
+    uint64_t pair;
     TokenId result;
+    int32_t rank;
   };
   static uint64_t Pair(TokenId left, TokenId right) {
     return uint64_t{static_cast<uint32_t>(left)} << 32 |
            static_cast<uint32_t>(right);
   }
-  // Null when the two do not merge.
-  const Rule* Find(TokenId left, TokenId right) const {
-    const auto rule = rules_.find(Pair(left, right));
-    return rule == rules_.end() ? nullptr : &rule->second;
+  size_t Slot(uint64_t pair) const {
+    return (pair * 0x9E3779B97F4A7C15u ^ pair >> 29) * 0xBF58476D1CE4E5B9u >>
+           shift_;
   }
+  // Null when the two do not merge.
+  const Entry* Find(TokenId left, TokenId right) const;
 
-  absl::flat_hash_map<uint64_t, Rule> rules_;
+  std::vector<Entry> table_;
+  int shift_ = 63;
 };
 
 }  // namespace penstock

@@ -10,10 +10,13 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/model/text/regex_translator.h"
 
 namespace penstock {
 namespace {
 
+constexpr size_t kMaxPatternBytes = 4096;
 constexpr uint32_t kMatchLimit = 50'000'000;
 constexpr uint32_t kHeapLimitKib = 64 * 1024;
 constexpr size_t kJitStackStart = 32 * 1024;
@@ -60,14 +63,23 @@ Regex::~Regex() = default;
 
 absl::StatusOr<std::unique_ptr<Regex>> Regex::Compile(
     absl::string_view pattern) {
+  if (pattern.size() > kMaxPatternBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a pattern of ", pattern.size(), " bytes, more than ",
+                     kMaxPatternBytes));
+  }
+  ASSIGN_OR_RETURN(const std::string translated,
+                   RegexTranslator(pattern).Translate());
   int error = 0;
   PCRE2_SIZE offset = 0;
-  pcre2_code* compiled =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()),
-                    pattern.size(), PCRE2_UTF, &error, &offset, nullptr);
+  // Lines end at a line feed only, and ^ and $ are about lines.
+  pcre2_code* compiled = pcre2_compile(
+      reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error,
+      &offset, nullptr);
   if (compiled == nullptr) {
-    return absl::InternalError(absl::StrCat("pattern ", pattern, " at ", offset,
-                                            ": ", ErrorText(error)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("pattern ", pattern, ": ", ErrorText(error)));
   }
   // Where the system forbids generated code the interpreter does the work.
   pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);
@@ -104,6 +116,10 @@ absl::StatusOr<absl::optional<Regex::Match>> Regex::Matcher::Find(
                      " bytes into words: ", ErrorText(found)));
   }
   const PCRE2_SIZE* range = pcre2_get_ovector_pointer(state_->data.get());
+  // \K can move the beginning anywhere.
+  if (range[0] < from || range[1] < range[0]) {
+    return absl::InvalidArgumentError("a pattern matched backwards");
+  }
   return absl::optional<Match>(Match{range[0], range[1]});
 }
 

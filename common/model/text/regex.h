@@ -9,11 +9,14 @@
 
 namespace penstock {
 
-// A compiled PCRE2 pattern over UTF-8 text. Immutable; any number of Matchers
-// may use it from any thread at once. Patterns are ours, never a client's.
+// A compiled pattern over UTF-8 text, in the dialect of a tokenizer.json
+// (Oniguruma's) as far as PCRE2 can be made to mean the same. Immutable; any
+// number of Matchers may use it from any thread at once. Patterns come with a
+// model, never from a client.
 class Regex {
  public:
-  // INTERNAL names the pattern and what is wrong with it.
+  // INVALID_ARGUMENT names the pattern and what is wrong with it; UNIMPLEMENTED
+  // a construct that the two dialects understand differently.
   static absl::StatusOr<std::unique_ptr<Regex>> Compile(
       absl::string_view pattern);
   ~Regex();

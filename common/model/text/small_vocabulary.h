@@ -1,9 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "common/model/text/byte_alphabet.h"
@@ -12,9 +12,10 @@
 namespace penstock {
 
 // For tests: a byte-level vocabulary in which id 0..255 is the byte, then the
-// results of `merges`, then the special tokens <s> (bos), </s> (eos, stop),
+// results of `merges` ("left right"), then the special tokens <s> (bos), </s>
+// (eos, stop),
 // <|x|> and <|x|>y, and the user-defined token <tool>.
-inline Vocabulary SmallVocabulary(std::vector<std::string> merges = {}) {
+inline Vocabulary SmallVocabulary(const std::vector<std::string>& merges = {}) {
   Vocabulary vocabulary;
   vocabulary.model = "gpt2";
   vocabulary.pre_tokenizer = "smollm";
@@ -22,10 +23,17 @@ inline Vocabulary SmallVocabulary(std::vector<std::string> merges = {}) {
   for (int byte = 0; byte < 256; ++byte) {
     vocabulary.tokens.push_back(alphabet.Character(static_cast<uint8_t>(byte)));
   }
+  const auto id = [&vocabulary](const std::string& token) {
+    const auto found =
+        std::find(vocabulary.tokens.begin(), vocabulary.tokens.end(), token);
+    return static_cast<TokenId>(found - vocabulary.tokens.begin());
+  };
   for (const std::string& merge : merges) {
     const size_t space = merge.find(' ');
-    vocabulary.tokens.push_back(merge.substr(0, space) +
-                                merge.substr(space + 1));
+    const std::string left = merge.substr(0, space);
+    const std::string right = merge.substr(space + 1);
+    vocabulary.tokens.push_back(left + right);
+    vocabulary.merges.push_back({id(left), id(right), id(left + right)});
   }
   vocabulary.kinds.assign(vocabulary.tokens.size(), TokenKind::kNormal);
   const auto add = [&vocabulary](const char* text, TokenKind kind) {
@@ -33,7 +41,6 @@ inline Vocabulary SmallVocabulary(std::vector<std::string> merges = {}) {
     vocabulary.kinds.push_back(kind);
     return static_cast<TokenId>(vocabulary.tokens.size() - 1);
   };
-  vocabulary.merges = std::move(merges);
   vocabulary.bos = add("<s>", TokenKind::kControl);
   vocabulary.eos = add("</s>", TokenKind::kControl);
   add("<|x|>", TokenKind::kControl);

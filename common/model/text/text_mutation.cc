@@ -303,7 +303,7 @@ class Driver {
           token = Mutated(token);
           break;
         case 1:
-          vocabulary.merges[random_.Below(3)] = Mutated("a b");
+          vocabulary.merges[random_.Below(3)].result = any_id();
           break;
         case 2:
           vocabulary.kinds.resize(random_.Below(300));

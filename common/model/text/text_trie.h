@@ -28,6 +28,14 @@ class TextTrie {
   // there.
   absl::optional<Match> Find(absl::string_view text, size_t from) const;
 
+  // For walks of one's own: the node after `node` by `byte`, or -1; the root
+  // is 0. The id of a node's text, or -1.
+  int64_t Next(uint32_t node, char byte) const {
+    const auto edge = edges_.find(Edge(node, byte));
+    return edge == edges_.end() ? -1 : int64_t{edge->second};
+  }
+  TokenId IdAt(uint32_t node) const { return ids_[node]; }
+
  private:
   static constexpr TokenId kNone = -1;
   static uint64_t Edge(uint32_t node, char byte) {

@@ -59,13 +59,18 @@ class Tokenizer {
   virtual TokenId eos() const = 0;
   // Whether a raw prompt begins with bos(); the caller adds it.
   virtual bool add_bos() const = 0;
+  // Whether a raw prompt ends with eos(); the caller adds it.
+  virtual bool add_eos() const { return false; }
+  // Whether the space that the first token of a whole text begins with is not
+  // part of the text: SentencePiece puts one in front of every text.
+  virtual bool strip_first_space() const { return false; }
 };
 
 inline constexpr size_t kMaxTextBytes = size_t{1} << 28;
 
-// The bytes of `ids` one after the other, which need not be UTF-8. With
-// `skip_special`, special tokens give nothing. INVALID_ARGUMENT names an id
-// that the vocabulary does not have and its index.
+// The bytes of `ids`, a whole text, one after the other, which need not be
+// UTF-8. With `skip_special`, special tokens give nothing. INVALID_ARGUMENT
+// names an id that the vocabulary does not have and its index.
 absl::StatusOr<std::string> DecodeBytes(const Tokenizer& tokenizer,
                                         absl::Span<const TokenId> ids,
                                         bool skip_special);

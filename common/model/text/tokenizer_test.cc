@@ -115,7 +115,7 @@ TEST(Tokenizer, BytesWithoutATokenVanishBeforeTheMerges) {
   vocabulary.tokens[0x04] = "<unused>";
   vocabulary.kinds[0x04] = TokenKind::kUnused;
   // U+0004 is neither letter nor space: with the signs it is one piece.
-  vocabulary.merges.push_back("! ?");
+  vocabulary.merges.push_back({'!', '?', 0x05});
   vocabulary.tokens[0x05] = "!?";
   const auto tokenizer = Create(vocabulary);
   EXPECT_THAT(Encode(*tokenizer, "!\x04?"), ElementsAre(0x05));
@@ -163,10 +163,10 @@ TEST(Tokenizer, LongRunsAreEncodedWhole) {
 
 TEST(CreateTokenizer, NamesWhatItDoesNotKnow) {
   Vocabulary vocabulary = SmallVocabulary();
-  vocabulary.model = "llama";
+  vocabulary.model = "rwkv";
   auto tokenizer = CreateTokenizer(vocabulary);
   EXPECT_EQ(tokenizer.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(tokenizer.status().message()), HasSubstr("'llama'"));
+  EXPECT_THAT(std::string(tokenizer.status().message()), HasSubstr("'rwkv'"));
   vocabulary.model = "gpt2";
   vocabulary.pre_tokenizer = "martian";
   tokenizer = CreateTokenizer(vocabulary);
@@ -202,7 +202,9 @@ TEST(CreateTokenizer, RefusesAVocabularyThatContradictsItself) {
                 v.bos = -1;
               }),
               HasSubstr("tokenizer.ggml.add_bos_token"));
-  EXPECT_THAT(error([](Vocabulary& v) { v.merges = {"a b"}; }),
+  EXPECT_THAT(error([](Vocabulary& v) {
+                v.merges = {{'a', 'b', 999}};
+              }),
               HasSubstr("tokenizer.ggml.merges[0]"));
 }
 

@@ -253,9 +253,31 @@ void EditKinds(Random& random, std::vector<int32_t>& kinds) {
   }
 }
 
+// Makes it a SentencePiece vocabulary, whose scores may be wrong.
+void EditScores(Random& random, GgufDocument& document) {
+  const Entry* tokens = document.FindEntry(kTokens);
+  if (tokens == nullptr) return;
+  size_t count = StringsOf(*tokens).size();
+  if (OneIn(random, 3)) count = random.Below(count + 2);
+  std::string scores;
+  for (size_t i = 0; i < count; ++i) {
+    scores += OneIn(random, 3)
+                  ? GgufNumber(static_cast<uint32_t>(random.Next()))
+                  : GgufNumber(-1.0f);
+  }
+  document.Set(
+      StringEntry("tokenizer.ggml.model", OneIn(random, 2) ? "llama" : "t5"));
+  document.Set({"tokenizer.ggml.scores",
+                static_cast<uint32_t>(GgufType::kArray),
+                GgufArray(GgufType::kFloat32, count, scores)});
+}
+
 void EditVocabulary(Random& random, GgufDocument& document) {
   constexpr absl::string_view kIds[] = {"bos", "eos", "unknown", "eot", "eom"};
-  switch (random.Below(4)) {
+  switch (random.Below(5)) {
+    case 4:
+      EditScores(random, document);
+      break;
     case 0:
       document.Set(EdgeInteger(
           random,

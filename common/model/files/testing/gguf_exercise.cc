@@ -64,8 +64,9 @@ void CheckVocabulary(const ModelContent& content) {
     CHECK(id >= -1 && id < size);
   }
   for (TokenId id : vocabulary.stop_tokens) CHECK(id >= 0 && id < size);
-  for (const std::string& merge : vocabulary.merges) {
-    CHECK(std::count(merge.begin(), merge.end(), ' ') == 1);
+  for (const TokenMerge& merge : vocabulary.merges) {
+    CHECK(vocabulary.tokens[merge.left] + vocabulary.tokens[merge.right] ==
+          vocabulary.tokens[merge.result]);
   }
 }
 
