@@ -151,7 +151,8 @@ TEST(ChatTemplateCases, TextAndIdsAreTheReferences) {
     for (const Json& message : row["messages"]) {
       messages.push_back({message["role"], message["content"]});
     }
-    const auto pieces = (*chat)->Render(messages, row["add_generation_prompt"]);
+    const auto pieces = (*chat)->Render(
+        messages, {.add_generation_prompt = row["add_generation_prompt"]});
     ASSERT_TRUE(pieces.ok()) << pieces.status();
     const std::string text = JoinPieces(*pieces);
     EXPECT_EQ(text, row["text"]);
@@ -173,7 +174,8 @@ TEST(ChatTemplateCases, GenerationPromptsAreTheReferences) {
     for (const Json& message : row["messages"]) {
       messages.push_back({message["role"], message["content"]});
     }
-    const auto pieces = (*chat)->Render(messages, true);
+    const auto pieces =
+        (*chat)->Render(messages, {.add_generation_prompt = true});
     ASSERT_TRUE(pieces.ok()) << pieces.status();
     EXPECT_EQ(*EncodePieces(*pieces, RealTokenizer()),
               row["prompt_ids"].get<Ids>());
