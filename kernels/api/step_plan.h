@@ -29,9 +29,9 @@ struct SampleRow {
   int32_t row = 0;  // index into StepPlan::tokens
   SamplingParams params;
   // Null where no stage of `params` looks back.
-  std::shared_ptr<const SampleHistory> history;
+  std::shared_ptr<const SampleHistory> history = nullptr;
   // Tokens that must not be drawn now (stop tokens before min_tokens): sorted.
-  std::vector<TokenId> banned;
+  std::vector<TokenId> banned = {};
   uint32_t sample = 0;    // index among n samples of a request
   uint64_t position = 0;  // index of the token being drawn: counts prompt too
 };

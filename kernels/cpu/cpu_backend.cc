@@ -115,15 +115,21 @@ StepResult CpuBackend::RunStep(const StepPlan& plan) {
   StepResult result;
   result.step = plan.step;
   result.sampled.resize(plan.samples.size());
-  // Each sample has its own place, so threads do not meet.
-  std::vector<absl::Status> statuses(plan.samples.size());
-  pass_->Run(plan, [&](int thread, int sample, absl::Span<const float> logits) {
-    absl::StatusOr<SampledToken> token =
-        samplers_[thread].Sample(logits, plan.samples[sample]);
-    if (token.ok()) {
-      result.sampled[sample] = *std::move(token);
+  result.scored.resize(plan.scores.size());
+  // Each use has its own place, so threads do not meet.
+  const size_t samples = plan.samples.size();
+  std::vector<absl::Status> statuses(samples + plan.scores.size());
+  pass_->Run(plan, [&](int thread, int use, absl::Span<const float> logits) {
+    Sampler& sampler = samplers_[thread];
+    const auto index = static_cast<size_t>(use);
+    if (index < samples) {
+      auto token = sampler.Sample(logits, plan.samples[index]);
+      statuses[index] = token.status();
+      if (token.ok()) result.sampled[index] = *std::move(token);
     } else {
-      statuses[sample] = std::move(token).status();
+      auto score = sampler.Score(logits, plan.scores[index - samples]);
+      statuses[index] = score.status();
+      if (score.ok()) result.scored[index - samples] = *std::move(score);
     }
   });
   for (absl::Status& status : statuses) result.status.Update(status);

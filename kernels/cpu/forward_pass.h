@@ -34,10 +34,10 @@ struct ForwardPassOptions {
 // runs, changes no bit of a row's logits.
 class ForwardPass {
  public:
-  // Logits of one sampled row, given to any thread of the pool; `sample` is an
-  // index into StepPlan::samples.
-  using OnLogits = std::function<void(int thread, int sample,
-                                      absl::Span<const float> logits)>;
+  // Logits of one row that is sampled or scored, given to any thread of the
+  // pool; `use` is an index into StepPlan::samples, then into ::scores.
+  using OnLogits =
+      std::function<void(int thread, int use, absl::Span<const float> logits)>;
 
   // Precondition: what the options point to outlives the pass.
   // RESOURCE_EXHAUSTED: no memory.

@@ -35,6 +35,7 @@ StepCost CostOf(const CpuModel& model, const StepPlan& plan) {
   const uint64_t rows = plan.tokens.size();
   std::set<int32_t> sampled;
   for (const SampleRow& sample : plan.samples) sampled.insert(sample.row);
+  for (const ScoreRow& score : plan.scores) sampled.insert(score.row);
   for (size_t i = 0; i < model.layers().size(); ++i) {
     const CpuLayer& layer = model.layers()[i];
     for (const PanelMatrix* matrix : {&layer.query, &layer.key, &layer.value}) {

@@ -47,14 +47,16 @@ StepWork StepWork::Of(const StepPlan& plan, int tile_rows) {
   AddTiles(plan, sequences, tile_rows, work.all);
   work.tiles_are_whole = work.all.tiles.size() == plan.sequences.size();
 
-  work.samples.resize(plan.samples.size());
+  std::vector<int32_t> rows_used;  // [uses] -> row
+  for (const SampleRow& sample : plan.samples) rows_used.push_back(sample.row);
+  for (const ScoreRow& score : plan.scores) rows_used.push_back(score.row);
+  work.samples.resize(rows_used.size());
   std::iota(work.samples.begin(), work.samples.end(), 0);
-  std::stable_sort(work.samples.begin(), work.samples.end(), [&](int a, int b) {
-    return plan.samples[a].row < plan.samples[b].row;
-  });
+  std::stable_sort(work.samples.begin(), work.samples.end(),
+                   [&](int a, int b) { return rows_used[a] < rows_used[b]; });
   std::vector<int> sampled_sequences;
   for (size_t i = 0; i < work.samples.size(); ++i) {
-    const int32_t row = plan.samples[work.samples[i]].row;
+    const int32_t row = rows_used[work.samples[i]];
     if (!work.sampled_rows.empty() && work.sampled_rows.back() == row) continue;
     work.sampled_rows.push_back(row);
     work.sample_starts.push_back(static_cast<int32_t>(i));

@@ -28,13 +28,13 @@ struct StepWork {
   RowSet all;
   // Every tile of `all` holds all rows of its sequence.
   bool tiles_are_whole = false;
-  // Rows whose logits are sampled, ascending: all that goes on after the last
-  // layer has written its keys and values.
+  // Rows whose logits are sampled or scored, ascending: all that goes on after
+  // the last layer has written its keys and values.
   std::vector<int32_t> sampled_rows;  // [logit rows] -> row
   RowSet sampled;
-  // Samples grouped by logit row: those of logit row i are
+  // Uses of logits, grouped by logit row: those of logit row i are
   // samples[sample_starts[i]] to samples[sample_starts[i + 1]].
-  std::vector<int32_t> samples;        // index into StepPlan::samples
+  std::vector<int32_t> samples;        // into StepPlan::samples, then ::scores
   std::vector<int32_t> sample_starts;  // [logit rows + 1]
   // Per row of `all`: the block it is written to, and the slot in it.
   std::vector<BlockIndex> row_blocks;

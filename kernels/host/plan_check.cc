@@ -58,6 +58,11 @@ void CheckPlan(const StepPlan& plan, const PlanBounds& bounds) {
   for (const SampleRow& sample : plan.samples) {
     CHECK(Within(sample.row, 1, rows)) << "sampled row " << sample.row;
   }
+  for (const ScoreRow& score : plan.scores) {
+    CHECK(Within(score.row, 1, rows)) << "scored row " << score.row;
+    CHECK(Within(score.token, 1, bounds.vocab_size) && score.best >= 0)
+        << "score of token " << score.token << " and the best " << score.best;
+  }
   for (const StepPlan::BlockCopy& copy : plan.copies) {
     CHECK(Within(copy.from, 1, bounds.arena_blocks) &&
           Within(copy.to, 1, bounds.arena_blocks) && copy.from != copy.to)

@@ -18,6 +18,7 @@ StepPlan GoodPlan() {
   plan.block_table = {3, 0, 2};
   plan.samples.resize(1);
   plan.samples[0].row = 3;
+  plan.scores = {{.row = 0, .token = 99, .best = 0}};
   plan.copies = {{.from = 1, .to = 3}};
   return plan;
 }
@@ -73,6 +74,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadPlan{"block -1", [](StepPlan& p) { p.block_table[0] = -1; }},
         BadPlan{"token 100", [](StepPlan& p) { p.tokens[1] = 100; }},
         BadPlan{"token -1", [](StepPlan& p) { p.tokens[1] = -1; }},
+        BadPlan{"scored row -1", [](StepPlan& p) { p.scores[0].row = -1; }},
+        BadPlan{"score of token 100",
+                [](StepPlan& p) { p.scores[0].token = 100; }},
+        BadPlan{"the best -1", [](StepPlan& p) { p.scores[0].best = -1; }},
         BadPlan{"sampled row 4", [](StepPlan& p) { p.samples[0].row = 4; }},
         BadPlan{"copy of block 1 to 1",
                 [](StepPlan& p) { p.copies[0].to = 1; }},

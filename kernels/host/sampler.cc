@@ -107,6 +107,14 @@ absl::StatusOr<SampledToken> Sampler::Sample(absl::Span<const float> logits,
   return sampled;
 }
 
+absl::StatusOr<TokenLogprobs> Sampler::Score(absl::Span<const float> logits,
+                                             const ScoreRow& row) {
+  CHECK(!logits.empty());
+  ASSIGN_OR_RETURN(float max, FiniteMax(logits, row.row));
+  StartOrder(logits, max, kLeastBand);
+  return Logprobs(row.token, row.best);
+}
+
 void Sampler::StartOrder(absl::Span<const float> logits, float max,
                          double band) {
   logits_ = logits;

@@ -29,6 +29,11 @@ class Sampler {
   absl::StatusOr<SampledToken> Sample(absl::Span<const float> logits,
                                       const SampleRow& row);
 
+  // The log-probability of row.token and of the best row.best tokens: the same
+  // bits that a draw of that token reports. Errors as above.
+  absl::StatusOr<TokenLogprobs> Score(absl::Span<const float> logits,
+                                      const ScoreRow& row);
+
  private:
   // Starts the canonical order over `logits`, sorted only as far as it is
   // asked for; the first step sorts what lies within `band` of the maximum.

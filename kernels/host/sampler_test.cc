@@ -220,6 +220,22 @@ TEST(SamplerTest, LogprobsMatchANaiveSoftmaxInDouble) {
   }
 }
 
+TEST(SamplerTest, AScoreHasTheBitsOfADrawsLogprobs) {
+  const std::vector<float> logits = ManyLogits(3, 1000);
+  Sampler sampler;
+  for (int best : {0, 1, 20}) {
+    const SampledToken drawn = SampleOrDie(logits, Row(1.5f, 0, 1, best, best));
+    const auto score =
+        sampler.Score(logits, {.row = 3, .token = drawn.token, .best = best});
+    ASSERT_TRUE(score.ok()) << score.status();
+    EXPECT_EQ(score->logprob, drawn.logprobs.logprob);
+    EXPECT_EQ(score->top, drawn.logprobs.top);
+  }
+  const std::vector<float> bad = {0.0f, std::nanf("")};
+  EXPECT_EQ(sampler.Score(bad, {}).status().code(),
+            absl::StatusCode::kInternal);
+}
+
 TEST(SamplerTest, NoLogprobsUnlessAskedAndNoneBestAtZero) {
   const std::vector<float> logits = {0.0f, std::log(3.0f)};
   EXPECT_EQ(SampleOrDie(logits, Row(0, 0, 1, 0)).logprobs.logprob, 0);

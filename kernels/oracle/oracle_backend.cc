@@ -88,31 +88,44 @@ StepResult OracleBackend::RunStep(const StepPlan& plan,
   });
   StepResult result;
   result.sampled.resize(plan.samples.size());
-  for (size_t first = 0; first < plan.samples.size() && result.status.ok();
+  result.scored.resize(plan.scores.size());
+  const size_t uses = plan.samples.size() + plan.scores.size();
+  for (size_t first = 0; first < uses && result.status.ok();
        first += kLogitRows) {
-    const size_t count = std::min(kLogitRows, plan.samples.size() - first);
-    result.status = SampleRows(plan, first, count, result);
+    const size_t count = std::min(kLogitRows, uses - first);
+    result.status = UseLogits(plan, first, count, result);
   }
-  if (!result.status.ok()) result.sampled.clear();
+  if (!result.status.ok()) {
+    result.sampled.clear();
+    result.scored.clear();
+  }
   return result;
 }
 
-absl::Status OracleBackend::SampleRows(const StepPlan& plan, size_t first,
-                                       size_t count, StepResult& result) {
+absl::Status OracleBackend::UseLogits(const StepPlan& plan, size_t first,
+                                      size_t count, StepResult& result) {
+  const size_t samples = plan.samples.size();
   std::vector<int32_t> rows;
-  for (size_t i = 0; i < count; ++i) {
-    rows.push_back(plan.samples[first + i].row);
+  for (size_t use = first; use < first + count; ++use) {
+    rows.push_back(use < samples ? plan.samples[use].row
+                                 : plan.scores[use - samples].row);
   }
   const absl::Span<const float> logits = forward_.Logits(rows);
   std::vector<absl::Status> statuses(count);
   pool_.Run([&](int thread, int threads) {
     Sampler sampler;
     for (size_t i = thread; i < count; i += threads) {
-      absl::StatusOr<SampledToken> sampled =
-          sampler.Sample(logits.subspan(i * spec_.vocab_size, spec_.vocab_size),
-                         plan.samples[first + i]);
-      statuses[i] = sampled.status();
-      if (sampled.ok()) result.sampled[first + i] = *std::move(sampled);
+      const size_t use = first + i;
+      const auto row = logits.subspan(i * spec_.vocab_size, spec_.vocab_size);
+      if (use < samples) {
+        auto sampled = sampler.Sample(row, plan.samples[use]);
+        statuses[i] = sampled.status();
+        if (sampled.ok()) result.sampled[use] = *std::move(sampled);
+      } else {
+        auto scored = sampler.Score(row, plan.scores[use - samples]);
+        statuses[i] = scored.status();
+        if (scored.ok()) result.scored[use - samples] = *std::move(scored);
+      }
     }
   });
   for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);

@@ -45,9 +45,10 @@ class OracleBackend : public Backend {
 
   StepResult RunStep(const StepPlan& plan,
                      const StepRunner::Progress& progress);
-  // Samples plan.samples[first, first + count) into `result`.
-  absl::Status SampleRows(const StepPlan& plan, size_t first, size_t count,
-                          StepResult& result);
+  // Samples or scores `count` rows into `result`; `first` counts through
+  // plan.samples, then plan.scores.
+  absl::Status UseLogits(const StepPlan& plan, size_t first, size_t count,
+                         StepResult& result);
 
   const ModelSpec spec_;
   const OracleWeights weights_;

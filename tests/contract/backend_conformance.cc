@@ -323,6 +323,29 @@ TEST_P(BackendConformanceTest, SamplesComeAsAsked) {
   driver().Release(sequence);
 }
 
+// Scores beside draws, of rows of their own and of drawn rows, out of order.
+TEST_P(BackendConformanceTest, ScoresHaveTheBitsOfDraws) {
+  DrivenSequence sequence;
+  sequence.tokens = OtherPrompt(3, 50);
+  const Transcript all = driver().Prefill(sequence, kBigChunk, 50);
+  sequence.computed = 0;
+  StepPlan plan =
+      driver().Plan({{.sequence = &sequence, .rows = 50, .sampled = 2}});
+  const std::vector<int> scored = {49, 0, 17, 17, 31};
+  for (int row : scored) {
+    plan.scores.push_back({.row = row, .token = all[row].token, .best = 5});
+  }
+  const StepResult result = driver().Run(std::move(plan));
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  ExpectSame(result.sampled, {all[48], all[49]});
+  ASSERT_EQ(result.scored.size(), scored.size());
+  for (size_t i = 0; i < scored.size(); ++i) {
+    SCOPED_TRACE(i);
+    ExpectSame({{all[scored[i]].token, result.scored[i]}}, {all[scored[i]]});
+  }
+  driver().Release(sequence);
+}
+
 TEST_P(BackendConformanceTest, AStepMaySampleNothing) {
   DrivenSequence sequence;
   sequence.tokens = OtherPrompt(4, 20);
