@@ -211,7 +211,8 @@ void EngineLoop::AddRows(SequenceId id, Entry& entry, int rows,
     sample.row = part.first_row + rows - 1;
     sample.params = s.request().sampling;
     sample.position = s.length();
-    plan.samples.push_back(sample);
+    s.draw_state().Fill(s.generated(), sample);
+    plan.samples.push_back(std::move(sample));
   }
   planned_.push_back(planned);
 }
@@ -305,6 +306,12 @@ void EngineLoop::FinishRows(const PlannedRows& planned,
   it = entries_.find(planned.id);
   if (it == entries_.end()) return;
   CHECK(planned.sample < static_cast<int>(result.sampled.size()));
+  if (const absl::Status& drawn = result.sampled[planned.sample].status;
+      !drawn.ok()) {
+    it->second.parked = true;
+    listener->OnFailed(drawn);
+    return;
+  }
   TokenDelivery delivery =
       it->second.sequence->Append(result.sampled[planned.sample]);
   ++it->second.made_here;

@@ -14,7 +14,8 @@ Sequence::Sequence(GenerateRequest request, BlockHash root,
       tokenizer_(tokenizer),
       context_length_(context_length),
       tokens_(request_.prompt),
-      text_(tokenizer, request_.stop.stop_strings) {}
+      text_(tokenizer, request_.stop.stop_strings),
+      draw_state_(request_, *tokenizer) {}
 
 bool Sequence::IsStop(TokenId token) const {
   const std::vector<TokenId>& ids = request_.stop.stop_ids;
@@ -28,6 +29,7 @@ TokenDelivery Sequence::Append(const SampledToken& sampled) {
   TokenDelivery out;
   out.index = generated();
   tokens_.push_back(sampled.token);
+  draw_state_.Add(sampled);
   out.token.id = sampled.token;
   out.token.logprobs = sampled.logprobs;
   if (IsStop(sampled.token)) {
@@ -36,7 +38,9 @@ TokenDelivery Sequence::Append(const SampledToken& sampled) {
     out.final_text = text_.Flush().text;
     return out;
   }
-  SequenceText::Result text = text_.Push(sampled.token);
+  SequenceText::Result text = draw_state_.MustGoOn(out.index)
+                                  ? text_.PushUnsearched(sampled.token)
+                                  : text_.Push(sampled.token);
   out.token.text = std::move(text.text);
   if (text.stopped) {
     out.finish = FinishReason::kStop;
@@ -53,6 +57,7 @@ TokenDelivery Sequence::Append(const SampledToken& sampled) {
 void Sequence::Resume(std::vector<TokenId> generated, SequenceText text) {
   CHECK(this->generated() == 0);
   tokens_.insert(tokens_.end(), generated.begin(), generated.end());
+  for (TokenId token : generated) draw_state_.Add({token, {}});
   text_ = std::move(text);
 }
 

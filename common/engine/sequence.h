@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/id.h"
+#include "common/engine/draw_state.h"
 #include "common/model/block_hash.h"
 #include "common/model/generate_request.h"
 #include "common/model/text/sequence_text.h"
@@ -42,6 +43,8 @@ class Sequence {
   int generated() const { return length() - prompt_tokens(); }
   BlockHash root() const { return root_; }
   const SequenceText& text() const { return text_; }
+  // What the next draw looks back at.
+  const DrawState& draw_state() const { return draw_state_; }
 
   // Takes one sampled token: counts it, turns it into text, decides whether it
   // ends the request. The one place where tokens are counted and stops found.
@@ -73,6 +76,7 @@ class Sequence {
   int context_length_;
   std::vector<TokenId> tokens_;
   SequenceText text_;
+  DrawState draw_state_;
   std::vector<BlockHash> hashes_;
 };
 

@@ -73,8 +73,10 @@ struct StepPlan {
 
 struct SampledToken {
   TokenId token = 0;
-  TokenLogprobs logprobs;  // filled when the row asked for them
-  float mirostat_mu = 0;   // with MirostatParams: for the next draw
+  TokenLogprobs logprobs = {};  // filled when the row asked for them
+  float mirostat_mu = 0;        // with MirostatParams: for the next draw
+  // Of this draw alone: INVALID_ARGUMENT when nothing may be drawn.
+  absl::Status status = absl::OkStatus();
 };
 
 struct StepResult {

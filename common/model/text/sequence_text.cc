@@ -84,6 +84,13 @@ SequenceText::Result SequenceText::Push(TokenId id) {
   return matcher_.Push(assembler_.Push(tokenizer_->TokenBytes(id)));
 }
 
+SequenceText::Result SequenceText::PushUnsearched(TokenId id) {
+  if (tokenizer_->IsSpecial(id)) return {};
+  std::string text = matcher_.Flush();
+  text += assembler_.Push(tokenizer_->TokenBytes(id));
+  return {std::move(text), false};
+}
+
 SequenceText::Result SequenceText::Flush() {
   Result result = matcher_.Push(assembler_.Flush());
   if (!result.stopped) result.text += matcher_.Flush();

@@ -31,6 +31,8 @@ class SequenceText {
 
   // Precondition: the id is within the vocabulary.
   Result Push(TokenId id);
+  // Of a token whose text is no part of any stop string, whatever it holds.
+  Result PushUnsearched(TokenId id);
   // At the end without a stop string: what was held back, an unfinished
   // character as U+FFFD (which itself may complete a stop string).
   Result Flush();

@@ -181,5 +181,17 @@ TEST_F(SequenceTextTest, MutatedBytesNeverCrash) {
   EXPECT_GT(accepted, 0);
 }
 
+TEST_F(SequenceTextTest, WhatIsNotSearchedIsPartOfNoStopString) {
+  SequenceText text(tokenizer_.get(), {"ab"});
+  EXPECT_EQ(text.Push('a').text, "");  // held back
+  EXPECT_EQ(text.PushUnsearched('b').text, "ab");
+  EXPECT_EQ(text.PushUnsearched('a').text, "a");
+  const SequenceText::Result next = text.Push('b');
+  EXPECT_EQ(next.text, "b");
+  EXPECT_FALSE(next.stopped);
+  EXPECT_EQ(text.Push('a').text, "");
+  EXPECT_TRUE(text.Push('b').stopped);
+}
+
 }  // namespace
 }  // namespace penstock
