@@ -9,7 +9,7 @@ absl::StatusOr<absl::Span<const uint8_t>> GgufCursor::Bytes(
     uint64_t length, absl::string_view field) {
   if (length > remaining()) {
     return errors_.Make(
-        GgufError::kTruncated,
+        ModelError::kTruncated,
         {.field = std::string(field),
          .found = absl::StrCat("the end of the file at byte ", file_.size()),
          .expected = absl::StrCat(length, " bytes at byte ", offset_)});
@@ -23,7 +23,7 @@ absl::StatusOr<absl::string_view> GgufCursor::String(absl::string_view field) {
   ASSIGN_OR_RETURN(uint64_t length, Number<uint64_t>(field));
   if (length > remaining()) {
     return errors_.Make(
-        GgufError::kStringLength,
+        ModelError::kStringLength,
         {.field = std::string(field),
          .found =
              absl::StrCat("a string of ", length, " bytes at byte ", offset_),

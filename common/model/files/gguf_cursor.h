@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/model/files/gguf_error.h"
+#include "common/model/files/model_error.h"
 
 namespace penstock {
 
@@ -27,7 +27,7 @@ T LoadLittleEndian(absl::Span<const uint8_t> bytes) {
 // the constructor must outlive it.
 class GgufCursor {
  public:
-  GgufCursor(absl::Span<const uint8_t> file, const GgufErrorMaker& errors)
+  GgufCursor(absl::Span<const uint8_t> file, const ModelErrorMaker& errors)
       : file_(file), errors_(errors) {}
 
   uint64_t offset() const { return offset_; }
@@ -47,7 +47,7 @@ class GgufCursor {
 
  private:
   absl::Span<const uint8_t> file_;
-  const GgufErrorMaker& errors_;
+  const ModelErrorMaker& errors_;
   uint64_t offset_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // One case for each check of the parser: a valid file with one thing wrong.
 
-#include "common/model/files/gguf_error.h"
+#include "common/model/files/model_error.h"
 
 #include <cmath>
 #include <functional>
@@ -27,7 +27,7 @@ constexpr char kScores[] = "tokenizer.ggml.scores";
 
 struct Case {
   std::string what;
-  GgufError error;
+  ModelError error;
   std::string field;  // named by the message
   std::function<void(GgufDocument&)> edit;
   // Applied to the encoded file.
@@ -72,8 +72,18 @@ GgufDocument::Entry Nested(int depth) {
   return Raw("x.nested", 9, value);
 }
 
+// Makes it a file of another family: its keys have that prefix.
+void RenameFamily(GgufDocument& document, const std::string& family) {
+  for (auto& entry : document.metadata) {
+    if (entry.key.rfind("llama.", 0) == 0) {
+      entry.key = family + entry.key.substr(5);
+    }
+  }
+  document.Set(StringEntry("general.architecture", family));
+}
+
 std::vector<Case> ContainerCases() {
-  using E = GgufError;
+  using E = ModelError;
   using D = GgufDocument;
   auto nothing = [](D&) {};
   return {
@@ -135,7 +145,7 @@ std::vector<Case> ContainerCases() {
 }
 
 std::vector<Case> TensorCases() {
-  using E = GgufError;
+  using E = ModelError;
   using D = GgufDocument;
   return {
       {"empty tensor name", E::kTensorName, "tensor name",
@@ -190,16 +200,16 @@ std::vector<Case> TensorCases() {
          auto& dimensions = d.FindTensor("blk.0.ffn_up.weight")->dimensions;
          std::swap(dimensions[0], dimensions[1]);
        }},
-      {"unexpected tensor", E::kUnexpectedTensor, "blk.0.attn_q.bias",
+      {"unexpected tensor", E::kUnexpectedTensor, "blk.0.ffn_gate.bias",
        [](D& d) {
          d.tensors.push_back(*d.FindTensor("blk.0.attn_norm.weight"));
-         d.tensors.back().name = "blk.0.attn_q.bias";
+         d.tensors.back().name = "blk.0.ffn_gate.bias";
        }},
   };
 }
 
 std::vector<Case> SpecCases() {
-  using E = GgufError;
+  using E = ModelError;
   using D = GgufDocument;
   return {
       {"missing key", E::kMissingKey, "llama.context_length",
@@ -250,21 +260,48 @@ std::vector<Case> SpecCases() {
        [](D& d) { d.Set(Uint32Entry("llama.attention.head_count_kv", 8)); }},
       {"heads do not divide the width", E::kHeadCount, "head_count",
        [](D& d) { d.Set(Uint32Entry("llama.attention.head_count", 6)); }},
-      {"value length differs", E::kHeadCount, "value_length",
+      {"value length is not the tensor's", E::kTensorShape, "attn_v",
        [](D& d) { d.Set(Uint32Entry("llama.attention.value_length", 8)); }},
+      {"groups do not divide the experts", E::kExpertCount,
+       "expert_group_count",
+       [](D& d) {
+         d.Set(Uint32Entry("llama.expert_count", 4));
+         d.Set(Uint32Entry("llama.expert_used_count", 2));
+         d.Set(Uint32Entry("llama.expert_group_count", 3));
+       }},
+      {"groups hold too few experts", E::kExpertCount, "expert_used_count",
+       [](D& d) {
+         d.Set(Uint32Entry("llama.expert_count", 4));
+         d.Set(Uint32Entry("llama.expert_used_count", 2));
+         d.Set(Uint32Entry("llama.expert_group_count", 4));
+         d.Set(Uint32Entry("llama.expert_group_used_count", 1));
+       }},
+      {"all of a latent key rotates", E::kLatentWidth, "key_length",
+       [](D& d) {
+         RenameFamily(d, "deepseek2");
+         d.Set(Uint32Entry("deepseek2.attention.kv_lora_rank", 16));
+         d.Set(Uint32Entry("deepseek2.rope.dimension_count", 16));
+         d.Set(Uint32Entry("deepseek2.attention.key_length", 16));
+         d.Set(Uint32Entry("deepseek2.attention.value_length", 16));
+       }},
       {"odd rotation", E::kRopeDimensions, "rope.dimension_count",
        [](D& d) { d.Set(Uint32Entry("llama.rope.dimension_count", 15)); }},
       {"rotation wider than a head", E::kRopeDimensions, "rope.dimension_count",
        [](D& d) { d.Set(Uint32Entry("llama.rope.dimension_count", 18)); }},
-      {"rope scaling", E::kRopeScaling, "\"yarn\"",
-       [](D& d) { d.Set(StringEntry("llama.rope.scaling.type", "yarn")); }},
-      {"old rope scaling", E::kRopeScaling, "rope.scale_linear",
+      {"rope scaling", E::kRopeScaling, "\"mystery\"",
+       [](D& d) { d.Set(StringEntry("llama.rope.scaling.type", "mystery")); }},
+      {"YaRN shrinks", E::kValueRange, "rope.scaling.factor",
+       [](D& d) {
+         d.Set(StringEntry("llama.rope.scaling.type", "yarn"));
+         d.Set(Float32Entry("llama.rope.scaling.factor", 0.5f));
+       }},
+      {"old rope scaling", E::kValueRange, "rope.scale_linear",
        [](D& d) { d.Set(Float32Entry("llama.rope.scale_linear", 0.5f)); }},
   };
 }
 
 std::vector<Case> VocabularyCases() {
-  using E = GgufError;
+  using E = ModelError;
   using D = GgufDocument;
   return {
       {"tokenizer model", E::kTokenizerModel, "\"rwkv\"",
@@ -342,9 +379,9 @@ TEST(GgufErrorTest, EachWrongThingIsNamed) {
     if (c.cut) c.cut(bytes);
     absl::Status status = ReadGgufModel(bytes, kPath).status();
     std::string message(status.message());
-    auto error = GgufErrorOf(status);
+    auto error = ModelErrorOf(status);
     ASSERT_TRUE(error.has_value()) << status;
-    EXPECT_EQ(GgufErrorName(*error), GgufErrorName(c.error)) << status;
+    EXPECT_EQ(ModelErrorName(*error), ModelErrorName(c.error)) << status;
     EXPECT_THAT(message, testing::StartsWith("dir/bad.gguf: "));
     EXPECT_THAT(message, HasSubstr(c.field));
     EXPECT_THAT(message, HasSubstr("expected "));
@@ -353,10 +390,11 @@ TEST(GgufErrorTest, EachWrongThingIsNamed) {
 }
 
 TEST(GgufErrorTest, EachCodeHasACase) {
-  std::set<GgufError> covered;
+  std::set<ModelError> covered;
   for (const Case& c : AllCases()) covered.insert(c.error);
-  for (GgufError error : AllGgufErrors()) {
-    EXPECT_TRUE(covered.contains(error)) << GgufErrorName(error);
+  for (ModelError error : ModelErrorsOf(ModelFormat::kGguf)) {
+    if (error == ModelError::kSplit) continue;  // see gguf_split_test.cc
+    EXPECT_TRUE(covered.contains(error)) << ModelErrorName(error);
   }
 }
 
@@ -372,8 +410,8 @@ TEST(GgufErrorTest, UnknownIsUnimplementedAndWrongIsInvalid) {
 }
 
 TEST(GgufErrorTest, OtherStatusesHaveNoCode) {
-  EXPECT_FALSE(GgufErrorOf(absl::OkStatus()).has_value());
-  EXPECT_FALSE(GgufErrorOf(absl::NotFoundError("x")).has_value());
+  EXPECT_FALSE(ModelErrorOf(absl::OkStatus()).has_value());
+  EXPECT_FALSE(ModelErrorOf(absl::NotFoundError("x")).has_value());
 }
 
 // Cut anywhere, a file is refused with a code, never read past its end.
@@ -383,7 +421,7 @@ TEST(GgufErrorTest, EveryPrefixIsRefused) {
     // An allocation of this size, so that a sanitizer sees one byte too far.
     std::vector<uint8_t> prefix(whole.begin(), whole.begin() + size);
     absl::Status status = ReadGgufModel(prefix, kPath).status();
-    ASSERT_TRUE(GgufErrorOf(status).has_value()) << size << " " << status;
+    ASSERT_TRUE(ModelErrorOf(status).has_value()) << size << " " << status;
   }
 }
 

@@ -73,7 +73,7 @@ absl::string_view AsText(absl::Span<const uint8_t> bytes) {
 // Reads the entries of one file; see GgufMetadata::Read.
 class EntryReader {
  public:
-  EntryReader(GgufCursor& cursor, const GgufErrorMaker& errors)
+  EntryReader(GgufCursor& cursor, const ModelErrorMaker& errors)
       : cursor_(cursor), errors_(errors) {}
 
   absl::StatusOr<absl::string_view> Key() {
@@ -81,7 +81,7 @@ class EntryReader {
     bool printable = std::all_of(key.begin(), key.end(), absl::ascii_isgraph);
     if (key.empty() || key.size() > kMaxKeyBytes || !printable) {
       return errors_.Make(
-          GgufError::kBadKey,
+          ModelError::kBadKey,
           {.field = "metadata key",
            .found = QuoteForError(key),
            .expected = absl::StrCat("1 to ", kMaxKeyBytes,
@@ -113,7 +113,7 @@ class EntryReader {
     ASSIGN_OR_RETURN(uint32_t type, cursor_.Number<uint32_t>(key));
     if (type >= std::size(kTypes)) {
       return errors_.Make(
-          GgufError::kValueType,
+          ModelError::kValueType,
           {.field = absl::StrCat(key, " type"),
            .found = absl::StrCat(type),
            .expected = absl::StrCat("0 to ", std::size(kTypes) - 1)});
@@ -127,7 +127,7 @@ class EntryReader {
     uint64_t most = cursor_.remaining() / TraitsOf(type).min_bytes;
     if (count > most) {
       return errors_.Make(
-          GgufError::kArrayLength,
+          ModelError::kArrayLength,
           {.field = absl::StrCat(key, " length"),
            .found =
                absl::StrCat(count, " elements of type ", GgufTypeName(type)),
@@ -165,7 +165,7 @@ class EntryReader {
   absl::Status Arrays(absl::string_view key, uint64_t count, int depth) {
     if (depth >= kMaxNesting) {
       return errors_.Make(
-          GgufError::kArrayNesting,
+          ModelError::kArrayNesting,
           {.field = std::string(key),
            .found = absl::StrCat("arrays nested more than ", depth, " deep"),
            .expected = absl::StrCat("at most ", kMaxNesting)});
@@ -183,15 +183,15 @@ class EntryReader {
                      cursor_.Bytes(count, key));
     for (uint8_t byte : bytes) {
       if (byte <= 1) continue;
-      return errors_.Make(GgufError::kBadBool, {.field = std::string(key),
-                                                .found = absl::StrCat(byte),
-                                                .expected = "0 or 1"});
+      return errors_.Make(ModelError::kBadBool, {.field = std::string(key),
+                                                 .found = absl::StrCat(byte),
+                                                 .expected = "0 or 1"});
     }
     return absl::OkStatus();
   }
 
   GgufCursor& cursor_;
-  const GgufErrorMaker& errors_;
+  const ModelErrorMaker& errors_;
 };
 
 }  // namespace
@@ -200,10 +200,10 @@ absl::string_view GgufTypeName(GgufType type) { return TraitsOf(type).name; }
 
 absl::StatusOr<GgufMetadata> GgufMetadata::Read(GgufCursor& cursor,
                                                 uint64_t count,
-                                                const GgufErrorMaker& errors) {
+                                                const ModelErrorMaker& errors) {
   uint64_t most = std::min(kMaxEntries, cursor.remaining() / kMinEntryBytes);
   if (count > most) {
-    return errors.Make(GgufError::kMetadataCount,
+    return errors.Make(ModelError::kMetadataCount,
                        {.field = "metadata count",
                         .found = absl::StrCat(count),
                         .expected = absl::StrCat("at most ", most,
@@ -215,7 +215,7 @@ absl::StatusOr<GgufMetadata> GgufMetadata::Read(GgufCursor& cursor,
     ASSIGN_OR_RETURN(absl::string_view key, reader.Key());
     ASSIGN_OR_RETURN(GgufValue value, reader.Value(key));
     if (!metadata.values_.emplace(key, value).second) {
-      return errors.Make(GgufError::kDuplicateKey,
+      return errors.Make(ModelError::kDuplicateKey,
                          {.field = std::string(key),
                           .found = absl::StrCat("the key again as entry ", i),
                           .expected = "each key once"});
@@ -231,7 +231,7 @@ const GgufValue* GgufMetadata::Find(absl::string_view key) const {
 
 absl::StatusOr<GgufValue> GgufMetadata::Require(absl::string_view key) const {
   if (const GgufValue* value = Find(key)) return *value;
-  return errors_.Make(GgufError::kMissingKey,
+  return errors_.Make(ModelError::kMissingKey,
                       {.field = std::string(key),
                        .found = "no such key",
                        .expected = "it among the metadata"});
@@ -251,9 +251,10 @@ absl::Status GgufMetadata::WrongType(absl::string_view key,
   if (value.type == GgufType::kArray) {
     absl::StrAppend(&found, " of ", GgufTypeName(value.element_type));
   }
-  return errors_.Make(GgufError::kKeyType, {.field = absl::StrCat(key, " type"),
-                                            .found = found,
-                                            .expected = std::string(expected)});
+  return errors_.Make(ModelError::kKeyType,
+                      {.field = absl::StrCat(key, " type"),
+                       .found = found,
+                       .expected = std::string(expected)});
 }
 
 absl::StatusOr<int64_t> GgufMetadata::Integer(absl::string_view key,
@@ -263,7 +264,7 @@ absl::StatusOr<int64_t> GgufMetadata::Integer(absl::string_view key,
   if (!number) return WrongType(key, value, "an integer");
   if (*number < range.low || *number > range.high) {
     return errors_.Make(
-        GgufError::kValueRange,
+        ModelError::kValueRange,
         {.field = std::string(key),
          .found = absl::StrCat(*number),
          .expected = absl::StrCat(range.low, " to ", range.high)});
@@ -285,7 +286,7 @@ absl::StatusOr<double> GgufMetadata::Float(absl::string_view key,
   // Written so that a NaN fails.
   if (!(number >= range.low && number <= range.high)) {
     return errors_.Make(
-        GgufError::kValueRange,
+        ModelError::kValueRange,
         {.field = std::string(key),
          .found = absl::StrCat(number),
          .expected = absl::StrCat(range.low, " to ", range.high)});
@@ -305,9 +306,9 @@ absl::StatusOr<absl::string_view> GgufMetadata::String(
   if (value.type != GgufType::kString) return WrongType(key, value, "str");
   absl::string_view text = AsText(value.bytes);
   if (!IsUtf8(text)) {
-    return errors_.Make(GgufError::kBadUtf8, {.field = std::string(key),
-                                              .found = QuoteForError(text),
-                                              .expected = "UTF-8"});
+    return errors_.Make(ModelError::kBadUtf8, {.field = std::string(key),
+                                               .found = QuoteForError(text),
+                                               .expected = "UTF-8"});
   }
   return text;
 }
@@ -324,7 +325,7 @@ absl::StatusOr<std::vector<absl::string_view>> GgufMetadata::Strings(
   for (uint64_t i = 0; i < value.count; ++i) {
     ASSIGN_OR_RETURN(absl::string_view text, cursor.String(key));
     if (!IsUtf8(text)) {
-      return errors_.Make(GgufError::kBadUtf8,
+      return errors_.Make(ModelError::kBadUtf8,
                           {.field = absl::StrCat(key, "[", i, "]"),
                            .found = QuoteForError(text),
                            .expected = "UTF-8"});

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/model/files/gguf_cursor.h"
-#include "common/model/files/gguf_error.h"
+#include "common/model/files/model_error.h"
 
 namespace penstock {
 
@@ -59,7 +59,7 @@ class GgufMetadata {
   // Reads `count` entries. Bounded: entries cost memory only once they are
   // read, and arrays stay where they are in the file.
   static absl::StatusOr<GgufMetadata> Read(GgufCursor& cursor, uint64_t count,
-                                           const GgufErrorMaker& errors);
+                                           const ModelErrorMaker& errors);
 
   // Null when the file has no such key.
   const GgufValue* Find(absl::string_view key) const;
@@ -92,14 +92,14 @@ class GgufMetadata {
                                              absl::string_view absent) const;
 
  private:
-  explicit GgufMetadata(const GgufErrorMaker& errors) : errors_(errors) {}
+  explicit GgufMetadata(const ModelErrorMaker& errors) : errors_(errors) {}
 
   absl::StatusOr<GgufValue> Require(absl::string_view key) const;
   absl::StatusOr<GgufValue> RequireArray(absl::string_view key) const;
   absl::Status WrongType(absl::string_view key, const GgufValue& value,
                          absl::string_view expected) const;
 
-  GgufErrorMaker errors_;
+  ModelErrorMaker errors_;
   std::map<absl::string_view, GgufValue> values_;
 };
 

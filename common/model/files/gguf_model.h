@@ -7,24 +7,32 @@
 #include "absl/types/span.h"
 #include "common/model/files/gguf_reader.h"
 #include "common/model/files/model_content.h"
+#include "common/model/files/model_family.h"
 
 namespace penstock {
 
+// The bytes of a file, and its path for messages. Bytes must outlive what is
+// read from them.
+struct FileBytes {
+  absl::Span<const uint8_t> bytes;
+  std::string path;
+};
+
 // A whole GGUF model from memory: the pure core of OpenModelFile, without the
-// operating system. `path` names the file in messages, and its stem the model
-// where the file has no name. Every error carries a GgufError.
+// operating system. The files are the parts of a split model in order, or its
+// only one. The first one's stem names the model where it has no name. Every
+// error carries a ModelError. Sets all but `spec.content`.
+absl::StatusOr<ModelContent> ReadGgufModel(absl::Span<const FileBytes> files);
+// The same for a model in one file.
 absl::StatusOr<ModelContent> ReadGgufModel(absl::Span<const uint8_t> file,
                                            const std::string& path);
 
 // Its parts, in order.
 
-// Everything but the content id.
-absl::StatusOr<ModelSpec> ReadGgufSpec(const GgufReader& reader);
+absl::StatusOr<const ModelFamily*> ReadGgufFamily(const GgufReader& reader);
 
-// Finds every tensor of the forward pass, in the shape that `spec` asks for,
-// and nothing else: a weight that would be left out is an error. Sets
-// `spec.tied_head`.
-absl::StatusOr<ModelWeights> BindGgufWeights(const GgufReader& reader,
-                                             ModelSpec& spec);
+absl::StatusOr<ModelSpec> ReadGgufSpec(const GgufReader& reader,
+                                       const TensorMap& tensors,
+                                       const ModelFamily& family);
 
 }  // namespace penstock

@@ -12,7 +12,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
-#include "common/model/files/gguf_error.h"
+#include "common/model/files/model_error.h"
 #include "common/model/files/testing/gguf_exercise.h"
 #include "common/model/files/testing/gguf_mutator.h"
 
@@ -44,7 +44,7 @@ bool ParseOptions(int argc, char** argv, Options& options) {
 
 int Run(const Options& options) {
   GgufMutator mutator(options.seed);
-  std::map<GgufError, uint64_t> hits;
+  std::map<ModelError, uint64_t> hits;
   uint64_t accepted = 0;
   for (uint64_t i = 0; i < options.inputs; ++i) {
     std::vector<uint8_t> file = mutator.Next();
@@ -56,10 +56,10 @@ int Run(const Options& options) {
   }
   bool all_reached = true;
   std::printf("%-22s %10s\n", "check", "hits");
-  for (GgufError error : AllGgufErrors()) {
+  for (ModelError error : ModelErrorsOf(ModelFormat::kGguf)) {
     bool reached = hits[error] >= options.min_hits;
     all_reached = all_reached && reached;
-    std::printf("%-22s %10llu%s\n", std::string(GgufErrorName(error)).c_str(),
+    std::printf("%-22s %10llu%s\n", std::string(ModelErrorName(error)).c_str(),
                 static_cast<unsigned long long>(hits[error]),
                 reached ? "" : "  too few");
   }

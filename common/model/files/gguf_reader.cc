@@ -39,13 +39,13 @@ struct TensorEntry {
 };
 
 absl::StatusOr<uint32_t> ReadVersion(GgufCursor& cursor,
-                                     const GgufErrorMaker& errors) {
+                                     const ModelErrorMaker& errors) {
   ASSIGN_OR_RETURN(absl::Span<const uint8_t> magic,
                    cursor.Bytes(kMagic.size(), "magic"));
   absl::string_view found(reinterpret_cast<const char*>(magic.data()),
                           magic.size());
   if (found != kMagic) {
-    return errors.Make(GgufError::kBadMagic,
+    return errors.Make(ModelError::kBadMagic,
                        {.field = "magic",
                         .found = QuoteForError(found),
                         .expected = "\"GGUF\" (is it a GGUF model file?)"});
@@ -54,7 +54,7 @@ absl::StatusOr<uint32_t> ReadVersion(GgufCursor& cursor,
   if (version >= kMinVersion && version <= kMaxVersion) return version;
   bool big_endian = version != 0 && (version & 0xFFFF) == 0;
   return errors.Make(
-      GgufError::kUnsupportedVersion,
+      ModelError::kUnsupportedVersion,
       {.field = "version",
        .found = big_endian ? "a big-endian file" : absl::StrCat(version),
        .expected = absl::StrCat(kMinVersion, " or ", kMaxVersion,
@@ -65,7 +65,7 @@ absl::StatusOr<uint32_t> ReadVersion(GgufCursor& cursor,
 class DirectoryReader {
  public:
   DirectoryReader(GgufCursor& cursor, uint64_t alignment,
-                  const GgufErrorMaker& errors)
+                  const ModelErrorMaker& errors)
       : cursor_(cursor), alignment_(alignment), errors_(errors) {}
 
   absl::StatusOr<TensorEntry> Entry() {
@@ -84,7 +84,7 @@ class DirectoryReader {
     ASSIGN_OR_RETURN(absl::string_view name, cursor_.String("tensor name"));
     if (name.empty() || name.size() > kMaxTensorNameBytes) {
       return errors_.Make(
-          GgufError::kTensorName,
+          ModelError::kTensorName,
           {.field = "tensor name",
            .found = QuoteForError(name),
            .expected = absl::StrCat("1 to ", kMaxTensorNameBytes, " bytes")});
@@ -95,7 +95,7 @@ class DirectoryReader {
   absl::StatusOr<std::vector<int64_t>> Shape() {
     ASSIGN_OR_RETURN(uint32_t count, cursor_.Number<uint32_t>(field_));
     if (count < 1 || count > kMaxDimensions) {
-      return errors_.Make(GgufError::kDimensionCount,
+      return errors_.Make(ModelError::kDimensionCount,
                           {.field = absl::StrCat(field_, " dimensions"),
                            .found = absl::StrCat(count),
                            .expected = absl::StrCat("1 to ", kMaxDimensions)});
@@ -104,7 +104,7 @@ class DirectoryReader {
     for (uint32_t i = 0; i < count; ++i) {
       ASSIGN_OR_RETURN(uint64_t extent, cursor_.Number<uint64_t>(field_));
       if (extent == 0) {
-        return errors_.Make(GgufError::kZeroDimension,
+        return errors_.Make(ModelError::kZeroDimension,
                             {.field = absl::StrCat(field_, " dimension ", i),
                              .found = "0",
                              .expected = "1 or more"});
@@ -123,7 +123,7 @@ class DirectoryReader {
       known.push_back(Traits(static_cast<TensorType>(i)).name);
     }
     return errors_.Make(
-        GgufError::kTensorType,
+        ModelError::kTensorType,
         {.field = absl::StrCat(field_, " type"),
          .found = absl::StrCat(GgufTensorTypeName(id), " (", id, ")"),
          .expected = absl::StrCat("one of ", absl::StrJoin(known, ", "))});
@@ -133,7 +133,7 @@ class DirectoryReader {
     const TensorTypeTraits& traits = Traits(entry.type);
     if (entry.shape.back() % traits.block_elements != 0) {
       return errors_.Make(
-          GgufError::kPartialBlock,
+          ModelError::kPartialBlock,
           {.field = absl::StrCat(field_, " row"),
            .found =
                absl::StrCat(entry.shape.back(), " elements of ", traits.name),
@@ -153,7 +153,7 @@ class DirectoryReader {
     ASSIGN_OR_RETURN(uint64_t offset, cursor_.Number<uint64_t>(field_));
     if (offset % alignment_ != 0) {
       return errors_.Make(
-          GgufError::kTensorAlignment,
+          ModelError::kTensorAlignment,
           {.field = absl::StrCat(field_, " offset"),
            .found = absl::StrCat(offset),
            .expected = absl::StrCat("a multiple of ", alignment_)});
@@ -162,7 +162,7 @@ class DirectoryReader {
   }
 
   absl::Status Overflow(std::string found) const {
-    return errors_.Make(GgufError::kShapeOverflow,
+    return errors_.Make(ModelError::kShapeOverflow,
                         {.field = absl::StrCat(field_, " shape"),
                          .found = std::move(found),
                          .expected = "a byte size under 2^63"});
@@ -170,19 +170,19 @@ class DirectoryReader {
 
   GgufCursor& cursor_;
   const uint64_t alignment_;
-  const GgufErrorMaker& errors_;
+  const ModelErrorMaker& errors_;
   std::string field_;
 };
 
 absl::StatusOr<uint64_t> ReadAlignment(const GgufMetadata& metadata,
-                                       const GgufErrorMaker& errors) {
+                                       const ModelErrorMaker& errors) {
   if (metadata.Find(kAlignmentKey) == nullptr) return kDefaultAlignment;
   ASSIGN_OR_RETURN(int64_t alignment,
                    metadata.Integer(kAlignmentKey, {INT64_MIN, INT64_MAX}));
   if (alignment < kAlignmentRange.low || alignment > kAlignmentRange.high ||
       !std::has_single_bit(static_cast<uint64_t>(alignment))) {
     return errors.Make(
-        GgufError::kAlignment,
+        ModelError::kAlignment,
         {.field = std::string(kAlignmentKey),
          .found = absl::StrCat(alignment),
          .expected = absl::StrCat("a power of two from ", kAlignmentRange.low,
@@ -193,10 +193,10 @@ absl::StatusOr<uint64_t> ReadAlignment(const GgufMetadata& metadata,
 
 absl::StatusOr<std::vector<TensorEntry>> ReadDirectory(
     GgufCursor& cursor, uint64_t count, uint64_t alignment,
-    const GgufErrorMaker& errors) {
+    const ModelErrorMaker& errors) {
   uint64_t most = std::min(kMaxTensors, cursor.remaining() / kMinTensorBytes);
   if (count > most) {
-    return errors.Make(GgufError::kTensorCount,
+    return errors.Make(ModelError::kTensorCount,
                        {.field = "tensor count",
                         .found = absl::StrCat(count),
                         .expected = absl::StrCat("at most ", most,
@@ -209,7 +209,7 @@ absl::StatusOr<std::vector<TensorEntry>> ReadDirectory(
     ASSIGN_OR_RETURN(TensorEntry entry, reader.Entry());
     if (!names.insert(entry.name).second) {
       return errors.Make(
-          GgufError::kDuplicateTensor,
+          ModelError::kDuplicateTensor,
           {.field = absl::StrCat("tensor ", QuoteForError(entry.name)),
            .found = absl::StrCat("the name again as tensor ", i),
            .expected = "each name once"});
@@ -221,7 +221,8 @@ absl::StatusOr<std::vector<TensorEntry>> ReadDirectory(
 
 // Sorts by offset, which the check for overlaps needs.
 absl::Status CheckPlacement(std::vector<TensorEntry>& entries,
-                            uint64_t data_bytes, const GgufErrorMaker& errors) {
+                            uint64_t data_bytes,
+                            const ModelErrorMaker& errors) {
   std::stable_sort(entries.begin(), entries.end(),
                    [](const TensorEntry& a, const TensorEntry& b) {
                      return a.offset < b.offset;
@@ -230,7 +231,7 @@ absl::Status CheckPlacement(std::vector<TensorEntry>& entries,
   for (const TensorEntry& entry : entries) {
     std::string field = absl::StrCat("tensor ", QuoteForError(entry.name));
     if (entry.offset > data_bytes || entry.bytes > data_bytes - entry.offset) {
-      return errors.Make(GgufError::kTensorOutOfFile,
+      return errors.Make(ModelError::kTensorOutOfFile,
                          {.field = field,
                           .found = absl::StrCat(
                               entry.bytes, " bytes at offset ", entry.offset),
@@ -241,7 +242,7 @@ absl::Status CheckPlacement(std::vector<TensorEntry>& entries,
     if (previous != nullptr &&
         entry.offset < previous->offset + previous->bytes) {
       return errors.Make(
-          GgufError::kTensorOverlap,
+          ModelError::kTensorOverlap,
           {.field = field,
            .found = absl::StrCat("offset ", entry.offset, " inside ",
                                  QuoteForError(previous->name)),
@@ -257,7 +258,7 @@ absl::Status CheckPlacement(std::vector<TensorEntry>& entries,
 
 absl::StatusOr<GgufReader> GgufReader::Parse(absl::Span<const uint8_t> file,
                                              std::string path) {
-  GgufErrorMaker errors(std::move(path));
+  ModelErrorMaker errors(std::move(path));
   GgufCursor cursor(file, errors);
   ASSIGN_OR_RETURN(uint32_t version, ReadVersion(cursor, errors));
   ASSIGN_OR_RETURN(uint64_t tensor_count,
@@ -276,13 +277,13 @@ absl::StatusOr<GgufReader> GgufReader::Parse(absl::Span<const uint8_t> file,
   absl::Span<const uint8_t> data = file.subspan(data_start);
   RETURN_IF_ERROR(CheckPlacement(entries, data.size(), errors));
 
-  std::map<absl::string_view, TensorView> tensors;
+  TensorMap tensors;
   for (TensorEntry& entry : entries) {
     TensorView view{.name = std::string(entry.name),
                     .type = entry.type,
                     .shape = std::move(entry.shape),
                     .data = data.subspan(entry.offset, entry.bytes)};
-    tensors.emplace(entry.name, std::move(view));
+    tensors.emplace(std::string(entry.name), std::move(view));
   }
   return GgufReader(version, std::move(errors), std::move(metadata),
                     std::move(tensors));

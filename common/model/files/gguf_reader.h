@@ -1,15 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "common/model/files/gguf_error.h"
 #include "common/model/files/gguf_metadata.h"
+#include "common/model/files/model_error.h"
 #include "common/model/files/tensor_view.h"
 
 namespace penstock {
@@ -20,33 +19,31 @@ namespace penstock {
 // Immutable.
 class GgufReader {
  public:
-  // `path` is for messages only. Fails with a GgufError, the container's part
+  // `path` is for messages only. Fails with a ModelError, the container's part
   // of them.
   static absl::StatusOr<GgufReader> Parse(absl::Span<const uint8_t> file,
                                           std::string path);
 
   uint32_t version() const { return version_; }
   const GgufMetadata& metadata() const { return metadata_; }
-  const GgufErrorMaker& errors() const { return errors_; }
+  const ModelErrorMaker& errors() const { return errors_; }
 
-  const std::map<absl::string_view, TensorView>& tensors() const {
-    return tensors_;
-  }
+  const TensorMap& tensors() const { return tensors_; }
   // Null when the file has no such tensor.
   const TensorView* FindTensor(absl::string_view name) const;
 
  private:
-  GgufReader(uint32_t version, GgufErrorMaker errors, GgufMetadata metadata,
-             std::map<absl::string_view, TensorView> tensors)
+  GgufReader(uint32_t version, ModelErrorMaker errors, GgufMetadata metadata,
+             TensorMap tensors)
       : version_(version),
         errors_(std::move(errors)),
         metadata_(std::move(metadata)),
         tensors_(std::move(tensors)) {}
 
   uint32_t version_;
-  GgufErrorMaker errors_;
+  ModelErrorMaker errors_;
   GgufMetadata metadata_;
-  std::map<absl::string_view, TensorView> tensors_;
+  TensorMap tensors_;
 };
 
 }  // namespace penstock

@@ -165,10 +165,10 @@ TEST(GgufModelTest, StopTokensByRule) {
 
 TEST(GgufModelTest, ContentIdDependsOnEveryByte) {
   std::vector<uint8_t> bytes = MakeTinyLlama().Encode();
-  ContentId first = ReadGgufModel(bytes, "a")->spec.content;
-  EXPECT_EQ(ReadGgufModel(bytes, "b")->spec.content, first);
+  ContentId first = (*OpenModelBytes(bytes))->spec().content;
+  EXPECT_EQ((*OpenModelBytes(bytes))->spec().content, first);
   bytes.back() ^= 1;
-  EXPECT_NE(ReadGgufModel(bytes, "a")->spec.content, first);
+  EXPECT_NE((*OpenModelBytes(bytes))->spec().content, first);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ class VocabularyReader {
   }
 
  private:
-  absl::Status Error(GgufError error, std::string field, std::string found,
+  absl::Status Error(ModelError error, std::string field, std::string found,
                      std::string expected) const {
     return reader_.errors().Make(error, {.field = std::move(field),
                                          .found = std::move(found),
@@ -64,7 +64,7 @@ class VocabularyReader {
     constexpr absl::string_view kKey = "tokenizer.ggml.model";
     ASSIGN_OR_RETURN(absl::string_view model, metadata_.String(kKey));
     if (model != "gpt2" && model != "llama" && model != "t5") {
-      return Error(GgufError::kTokenizerModel, std::string(kKey),
+      return Error(ModelError::kTokenizerModel, std::string(kKey),
                    QuoteForError(model), "\"gpt2\", \"llama\" or \"t5\"");
     }
     vocabulary_.model = std::string(model);
@@ -84,12 +84,12 @@ class VocabularyReader {
     for (size_t i = 0; i < tokens_.size(); ++i) {
       std::string field = absl::StrCat(kTokensKey, "[", i, "]");
       if (tokens_[i].empty()) {
-        return Error(GgufError::kEmptyToken, field, "an empty token",
+        return Error(ModelError::kEmptyToken, field, "an empty token",
                      "at least one character");
       }
       auto [it, fresh] = ids_.emplace(tokens_[i], static_cast<TokenId>(i));
       if (!fresh) {
-        return Error(GgufError::kDuplicateToken, field,
+        return Error(ModelError::kDuplicateToken, field,
                      absl::StrCat(QuoteForError(tokens_[i]), " as in [",
                                   it->second, "]"),
                      "each token once");
@@ -102,7 +102,7 @@ class VocabularyReader {
   absl::Status ReadKinds() {
     ASSIGN_OR_RETURN(std::vector<int64_t> kinds, metadata_.Integers(kKindsKey));
     if (kinds.size() != tokens_.size()) {
-      return Error(GgufError::kTokenKindCount, std::string(kKindsKey),
+      return Error(ModelError::kTokenKindCount, std::string(kKindsKey),
                    absl::StrCat(kinds.size(), " kinds"),
                    absl::StrCat("one for each of ", tokens_.size(), " tokens"));
     }
@@ -110,7 +110,7 @@ class VocabularyReader {
     for (size_t i = 0; i < kinds.size(); ++i) {
       if (kinds[i] < 1 || kinds[i] > static_cast<int64_t>(std::size(kKinds))) {
         return Error(
-            GgufError::kTokenKind, absl::StrCat(kKindsKey, "[", i, "]"),
+            ModelError::kTokenKind, absl::StrCat(kKindsKey, "[", i, "]"),
             absl::StrCat(kinds[i]), absl::StrCat("1 to ", std::size(kKinds)));
       }
       vocabulary_.kinds.push_back(kKinds[kinds[i] - 1]);
@@ -122,7 +122,7 @@ class VocabularyReader {
   absl::StatusOr<TokenId> PartId(size_t index, absl::string_view part) const {
     auto it = ids_.find(part);
     if (it != ids_.end()) return it->second;
-    return Error(GgufError::kMergeToken,
+    return Error(ModelError::kMergeToken,
                  absl::StrCat(kMergesKey, "[", index, "]"), QuoteForError(part),
                  "a token of the vocabulary");
   }
@@ -139,7 +139,7 @@ class VocabularyReader {
       size_t space = merge.find(' ');
       if (space == absl::string_view::npos || space == 0 ||
           space + 1 == merge.size() || merge.rfind(' ') != space) {
-        return Error(GgufError::kMergeSyntax,
+        return Error(ModelError::kMergeSyntax,
                      absl::StrCat(kMergesKey, "[", i, "]"),
                      QuoteForError(merge), "two tokens with a space between");
       }
@@ -152,7 +152,7 @@ class VocabularyReader {
       ASSIGN_OR_RETURN(TokenId result, PartId(i, joined));
       if (!seen.emplace(left_id, right_id).second) {
         return Error(
-            GgufError::kDuplicateMerge, absl::StrCat(kMergesKey, "[", i, "]"),
+            ModelError::kDuplicateMerge, absl::StrCat(kMergesKey, "[", i, "]"),
             absl::StrCat(QuoteForError(merge), " again"), "each merge once");
       }
       vocabulary_.merges.push_back({left_id, right_id, result});
@@ -163,13 +163,13 @@ class VocabularyReader {
   absl::Status ReadScores() {
     ASSIGN_OR_RETURN(vocabulary_.scores, metadata_.Floats(kScoresKey));
     if (vocabulary_.scores.size() != tokens_.size()) {
-      return Error(GgufError::kTokenScores, std::string(kScoresKey),
+      return Error(ModelError::kTokenScores, std::string(kScoresKey),
                    absl::StrCat(vocabulary_.scores.size(), " scores"),
                    absl::StrCat("one for each of ", tokens_.size(), " tokens"));
     }
     for (size_t i = 0; i < tokens_.size(); ++i) {
       if (std::isfinite(vocabulary_.scores[i])) continue;
-      return Error(GgufError::kTokenScores,
+      return Error(ModelError::kTokenScores,
                    absl::StrCat(kScoresKey, "[", i, "]"),
                    absl::StrCat(vocabulary_.scores[i]), "a finite number");
     }
@@ -181,7 +181,7 @@ class VocabularyReader {
     constexpr absl::string_view kCharsMap =
         "tokenizer.ggml.precompiled_charsmap";
     if (metadata_.Find(kCharsMap) != nullptr) {
-      return Error(GgufError::kTokenizerModel, std::string(kCharsMap),
+      return Error(ModelError::kTokenizerModel, std::string(kCharsMap),
                    "a precompiled map of characters", "none");
     }
     ASSIGN_OR_RETURN(
@@ -214,7 +214,7 @@ class VocabularyReader {
                      metadata_.IntegerOr(key, {INT64_MIN, INT64_MAX}, absent));
     if (metadata_.Find(key) != nullptr &&
         (id < 0 || id >= static_cast<int64_t>(tokens_.size()))) {
-      return Error(GgufError::kTokenId, key, absl::StrCat(id),
+      return Error(ModelError::kTokenId, key, absl::StrCat(id),
                    absl::StrCat("0 to ", tokens_.size() - 1));
     }
     return static_cast<TokenId>(id);

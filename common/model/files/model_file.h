@@ -1,10 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/model/files/load_progress.h"
+#include "common/model/files/parallel_for.h"
 #include "common/model/files/tensor_view.h"
 #include "common/model/model_spec.h"
 #include "common/model/vocabulary.h"
@@ -77,12 +80,22 @@ class ModelFile {
   virtual const std::string& chat_template() const = 0;
 };
 
-// Opens and checks a GGUF v2 or v3 file. The file is hostile input: every
-// count, offset, length, type and shape is checked before use. Errors name the
-// path and the field: NOT_FOUND, INVALID_ARGUMENT (not a model, corrupt,
-// truncated), UNIMPLEMENTED (architecture, tensor type or tokenizer that this
-// build does not know, by name).
+struct ModelFileOptions {
+  // Matrices are stored as this type when they are read, whatever the file has
+  // (one that QuantizeRow makes); those whose rows are not whole blocks, norms,
+  // biases and routers stay. Nothing: all stay, and nothing is copied.
+  std::optional<TensorType> weights = std::nullopt;
+  ParallelFor parallel_for = SerialFor;
+  LoadProgress progress = nullptr;
+};
+
+// Opens and checks a model: a GGUF v2 or v3 file, the first file of one that
+// was split (NAME-00001-of-00003.gguf), or a Hugging Face folder. All of it is
+// hostile input: every count, offset, length, type and shape is checked before
+// use. Errors name the path and the field: NOT_FOUND, INVALID_ARGUMENT (not a
+// model, corrupt, truncated), UNIMPLEMENTED (architecture, tensor type or
+// tokenizer that this build does not know, by name).
 absl::StatusOr<std::unique_ptr<ModelFile>> OpenModelFile(
-    const std::string& path);
+    const std::string& path, const ModelFileOptions& options = {});
 
 }  // namespace penstock

@@ -82,7 +82,8 @@ TEST(ModelFileTest, RealModelVocabulary) {
   EXPECT_EQ(vocabulary.tokens[2], "<|im_end|>");
   EXPECT_EQ(vocabulary.kinds[16], TokenKind::kControl);
   EXPECT_EQ(vocabulary.kinds[17], TokenKind::kNormal);
-  EXPECT_EQ(vocabulary.merges[0], "\xC4\xA0 t");
+  EXPECT_EQ(vocabulary.tokens[vocabulary.merges[0].left], "\xC4\xA0");
+  EXPECT_EQ(vocabulary.tokens[vocabulary.merges[0].right], "t");
   EXPECT_EQ(vocabulary.bos, 1);
   EXPECT_EQ(vocabulary.eos, 2);
   EXPECT_EQ(vocabulary.unknown, 0);

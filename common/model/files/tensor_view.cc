@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/model/files/float16.h"
 #include "common/model/files/quant_groups.h"
@@ -55,6 +56,18 @@ absl::Span<const uint8_t> RowBytes(const TensorView& tensor, int64_t row) {
                        traits.block_elements * traits.block_bytes;
   CHECK((row + 1) * bytes <= tensor.data.size()) << tensor.name;
   return tensor.data.subspan(row * bytes, bytes);
+}
+
+TensorView SliceRows(const TensorView& tensor, int64_t first, int64_t count) {
+  CHECK(first >= 0 && count > 0 && first + count <= tensor.rows())
+      << tensor.name;
+  const size_t row_bytes = RowBytes(tensor, 0).size();
+  TensorView slice;
+  slice.name = absl::StrCat(tensor.name, "[", first, ":", first + count, "]");
+  slice.type = tensor.type;
+  slice.shape = {count, tensor.cols()};
+  slice.data = tensor.data.subspan(first * row_bytes, count * row_bytes);
+  return slice;
 }
 
 void DequantizeRow(const TensorView& tensor, int64_t row,

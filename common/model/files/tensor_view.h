@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,8 +32,15 @@ struct TensorView {
   int64_t cols() const { return shape.empty() ? 0 : shape.back(); }
 };
 
+// Tensors of a file by name, in order.
+using TensorMap = std::map<std::string, TensorView, std::less<>>;
+
 // The stored bytes of row `row`. Precondition: 0 <= row < rows().
 absl::Span<const uint8_t> RowBytes(const TensorView& tensor, int64_t row);
+
+// Rows [first, first + count) as a matrix of their own: a part of a fused
+// matrix, or one of a stack of them. Precondition: within rows().
+TensorView SliceRows(const TensorView& tensor, int64_t first, int64_t count);
 
 // Writes cols() floats of row `row` to `out` [cols]: exact for every type
 // (of blocks, see UnpackGroups for which products round).

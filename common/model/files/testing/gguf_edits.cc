@@ -177,12 +177,20 @@ void EditEntry(Random& random, GgufDocument& document) {
 
 void EditSpec(Random& random, GgufDocument& document) {
   constexpr absl::string_view kIntegers[] = {
-      "llama.block_count",          "llama.context_length",
-      "llama.embedding_length",     "llama.feed_forward_length",
-      "llama.attention.head_count", "llama.attention.head_count_kv",
-      "llama.attention.key_length", "llama.attention.value_length",
-      "llama.rope.dimension_count", "llama.vocab_size",
+      "llama.block_count",
+      "llama.context_length",
+      "llama.embedding_length",
+      "llama.feed_forward_length",
+      "llama.attention.head_count",
+      "llama.attention.head_count_kv",
+      "llama.attention.key_length",
+      "llama.attention.value_length",
+      "llama.rope.dimension_count",
+      "llama.vocab_size",
       "general.alignment",
+      "split.no",
+      "split.count",
+      "split.tensors.count",
   };
   constexpr absl::string_view kFloats[] = {
       "llama.attention.layer_norm_rms_epsilon",
@@ -211,6 +219,31 @@ void EditSpec(Random& random, GgufDocument& document) {
       break;
     default:
       document.Set(StringEntry(Pick(random, kStrings), RandomText(random)));
+  }
+}
+
+// Gives the file the keys of another family, which its tensors are not of.
+void EditFamily(Random& random, GgufDocument& document) {
+  constexpr absl::string_view kFamilies[] = {
+      "deepseek2", "gemma3", "granite", "llama", "phi3", "qwen3moe", "smollm3"};
+  constexpr absl::string_view kKeys[] = {
+      "expert_count",           "expert_used_count",
+      "expert_group_count",     "expert_group_used_count",
+      "attention.kv_lora_rank", "attention.q_lora_rank",
+      "attention.key_length",   "attention.value_length",
+      "rope.dimension_count",   "attention.sliding_window",
+  };
+  const std::string family(Pick(random, kFamilies));
+  for (Entry& entry : document.metadata) {
+    if (entry.key.rfind("llama.", 0) == 0) {
+      entry.key = family + entry.key.substr(5);
+    }
+  }
+  document.Set(StringEntry("general.architecture", family));
+  for (absl::string_view key : kKeys) {
+    if (OneIn(random, 4)) continue;
+    document.Set(Uint32Entry(family + "." + std::string(key),
+                             static_cast<uint32_t>(random.Below(9))));
   }
 }
 
@@ -382,9 +415,11 @@ void EditTensor(Random& random, GgufDocument& document) {
 }  // namespace
 
 void EditStructure(Random& random, GgufDocument& document) {
-  switch (random.Below(10)) {
+  switch (random.Below(11)) {
     case 0:
       return EditHeader(random, document);
+    case 10:
+      return EditFamily(random, document);
     case 1:
     case 2:
       return EditEntry(random, document);

@@ -47,8 +47,8 @@ void CheckWeights(const ModelContent& content, absl::Span<const uint8_t> file) {
 }
 
 void CheckSpec(const ModelSpec& spec) {
-  CHECK(spec.content && spec.vocab_size > 0 && spec.layers > 0 &&
-        spec.ffn > 0 && spec.context_length > 0);
+  CHECK(spec.vocab_size > 0 && spec.layers > 0 && spec.ffn > 0 &&
+        spec.context_length > 0);
   CHECK(spec.kv_heads > 0 && spec.heads % spec.kv_heads == 0);
   CHECK(spec.ropes[0].dimensions > 0 && spec.ropes[0].dimensions % 2 == 0 &&
         spec.ropes[0].dimensions <= spec.head_dim);
@@ -72,14 +72,14 @@ void CheckVocabulary(const ModelContent& content) {
 
 }  // namespace
 
-std::optional<GgufError> ExerciseGguf(absl::Span<const uint8_t> file) {
+std::optional<ModelError> ExerciseGguf(absl::Span<const uint8_t> file) {
   // Not a vector, whose spare capacity would hide a read past the end.
   auto bytes = std::make_unique<uint8_t[]>(file.size());
   std::copy(file.begin(), file.end(), bytes.get());
   absl::Span<const uint8_t> exact(bytes.get(), file.size());
   absl::StatusOr<ModelContent> content = ReadGgufModel(exact, kPath);
   if (!content.ok()) {
-    std::optional<GgufError> error = GgufErrorOf(content.status());
+    std::optional<ModelError> error = ModelErrorOf(content.status());
     CHECK(error.has_value()) << content.status().ToString();
     absl::string_view message = content.status().message();
     CHECK(message.substr(0, sizeof(kPath) - 1) == kPath) << message;

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "absl/types/span.h"
-#include "common/model/files/gguf_error.h"
+#include "common/model/files/model_error.h"
 
 namespace penstock {
 
@@ -13,6 +13,6 @@ namespace penstock {
 // accepted, dequantises every row and checks that all that a reader relies on
 // holds. Returns the error's code, nothing for an accepted file; dies on a
 // broken promise.
-std::optional<GgufError> ExerciseGguf(absl::Span<const uint8_t> file);
+std::optional<ModelError> ExerciseGguf(absl::Span<const uint8_t> file);
 
 }  // namespace penstock

@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/env/random.h"
+#include "common/model/files/content_hash.h"
 #include "common/model/files/gguf_model.h"
 #include "common/model/files/testing/tensor_encoding.h"
 
@@ -211,6 +212,7 @@ GgufDocument MakeTinyLlama(const TinyLlamaOptions& options) {
 absl::StatusOr<std::unique_ptr<ModelFile>> OpenModelBytes(
     std::vector<uint8_t> bytes) {
   ASSIGN_OR_RETURN(ModelContent content, ReadGgufModel(bytes, "memory.gguf"));
+  content.spec.content = HashContent({bytes}, 0, SerialFor, nullptr);
   return std::make_unique<MemoryModelFile>(std::move(bytes),
                                            std::move(content));
 }

@@ -2,17 +2,17 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 
 namespace penstock {
 
-// Every way in which the content of a GGUF file can be wrong, one code a
+// Every way in which the content of a model file can be wrong, one code a
 // check. The names are stable: tests, mutation runs and operators count them.
-enum class GgufError {
-  // The container.
+enum class ModelError {
+  // The container; some checks are of one format only.
   kBadMagic,
   kUnsupportedVersion,
   kTruncated,      // a fixed-size field lies past the end of the file
@@ -36,6 +36,15 @@ enum class GgufError {
   kTensorAlignment,  // an offset off the file's alignment
   kTensorOutOfFile,
   kTensorOverlap,
+  kSplit,         // parts of a split file that do not belong together
+  kJson,          // not a JSON object, or too large, or too deep
+  kHeaderLength,  // a header longer than the limit or the file
+  kTensorFields,  // a tensor's entry lacks a field, or has one too many
+  kTensorBytes,   // a tensor's bytes are not those of its shape
+  kTensorGap,     // bytes that belong to no tensor
+  kShardName,     // no plain file name
+  kMissingShard,
+  kShardMap,  // the index and the shards disagree
   // The model.
   kMissingKey,
   kKeyType,     // a known key with a value of another type
@@ -43,6 +52,8 @@ enum class GgufError {
   kBadUtf8,
   kArchitecture,    // a model family that this build does not know
   kHeadCount,       // heads, KV heads and width do not divide
+  kExpertCount,     // experts, groups and the used ones do not fit
+  kLatentWidth,     // widths of latent attention do not fit
   kRopeDimensions,  // odd, or more than a head has
   kRopeScaling,     // a context extension that this build does not know
   kMissingTensor,
@@ -62,16 +73,17 @@ enum class GgufError {
   kTokenId,      // a special token's id is outside the vocabulary
 };
 
-// All codes in declaration order.
-absl::Span<const GgufError> AllGgufErrors();
+// The codes that a file or folder of a format can have, in declaration order.
+enum class ModelFormat { kGguf, kHuggingFace };
+std::vector<ModelError> ModelErrorsOf(ModelFormat format);
 // "bad_magic".
-absl::string_view GgufErrorName(GgufError error);
+absl::string_view ModelErrorName(ModelError error);
 
 // The code in an error of the parser; nothing for any other status.
-std::optional<GgufError> GgufErrorOf(const absl::Status& status);
+std::optional<ModelError> ModelErrorOf(const absl::Status& status);
 
 // What a check saw. Text from the file is escaped and cut before it is shown.
-struct GgufMismatch {
+struct ModelMismatch {
   std::string field;
   std::string found;
   std::string expected;
@@ -80,10 +92,10 @@ struct GgufMismatch {
 // Makes the errors of one file: each names path and field, says what was found
 // and what was expected, and carries its code as a payload. UNIMPLEMENTED for
 // what this build does not know, INVALID_ARGUMENT for what is wrong.
-class GgufErrorMaker {
+class ModelErrorMaker {
  public:
-  explicit GgufErrorMaker(std::string path) : path_(std::move(path)) {}
-  absl::Status Make(GgufError error, const GgufMismatch& mismatch) const;
+  explicit ModelErrorMaker(std::string path) : path_(std::move(path)) {}
+  absl::Status Make(ModelError error, const ModelMismatch& mismatch) const;
   const std::string& path() const { return path_; }
 
  private:

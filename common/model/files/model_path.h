@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace penstock {
+
+// The paths of all parts of a split GGUF model, given that of the first:
+// NAME-00001-of-00003.gguf and so on. A path of any other form is the only
+// part.
+std::vector<std::string> GgufPartPaths(absl::string_view path);
+
+}  // namespace penstock
