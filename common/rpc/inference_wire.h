@@ -7,8 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/id.h"
-#include "common/model/generate_request.h"
-#include "common/model/text/chat_template.h"
+#include "common/model/text/client_request.h"
 #include "common/model/token_frame.h"
 
 namespace penstock {
@@ -16,20 +15,6 @@ namespace penstock {
 // Messages between clients and the router, as bytes. Decoding checks form:
 // errors carry a reason and the field's name. Ranges and the model's limits
 // are checked later, with the tokens at hand.
-
-struct ChatInput {
-  std::vector<ChatMessage> messages;
-  ChatOptions options;
-};
-using PromptInput = std::variant<std::string, ChatInput, std::vector<TokenId>>;
-
-struct ClientRequest {
-  PromptInput prompt;
-  // Everything but the id and the prompt's tokens. `timeout` is the field's.
-  GenerateRequest request;
-  bool has_seed = false;
-  std::string traceparent;
-};
 
 // kPromptEmpty when there is none; kFieldNotImplemented names a field that is
 // set but not built; kPromptNotUtf8.

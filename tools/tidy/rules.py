@@ -8,7 +8,7 @@ import re
 FIRST_ADAPTER_RANK = 28
 # Headers of Debian packages that are included with quotes.
 _FOREIGN = (
-    'CLI/', 'absl/', 'benchmark/', 'gmock/', 'google/protobuf/', 'grpcpp/',
+    'CLI/', 'absl/', 'benchmark/', 'boost/', 'gmock/', 'google/protobuf/', 'grpcpp/',
     'grpc/', 'gtest/', 'nlohmann/', 'pcre2.h', 'prometheus/', 'xxhash.h',
 )
 # From the head of a loop to the sort that makes its order harmless.
@@ -22,7 +22,7 @@ _CORE_HEADERS = frozenset(
 )
 _CORE_HEADER_PREFIXES = (
     'absl/flags/', 'absl/random/', 'absl/synchronization/',
-    'absl/time/clock.h', 'google/protobuf/', 'grpcpp/',
+    'absl/time/clock.h', 'boost/', 'google/protobuf/', 'grpcpp/',
 )
 _CORE_WORDS = re.compile(
     r'\b(?:getenv|secure_getenv|setenv|sleep|usleep|nanosleep|sleep_for'

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
+
+namespace penstock {
+
+// Keeps the client's order of keys.
+using Json = nlohmann::ordered_json;
+
+struct JsonLimits {
+  int max_depth = 64;                   // of arrays and objects
+  size_t max_values = size_t{1} << 20;  // of any kind, in the whole body
+};
+
+// The JSON object that a request's body is. INVALID_ARGUMENT (kInvalidField)
+// says what is wrong and where: not JSON, not UTF-8, not an object, a key that
+// comes twice, or more than the limits allow.
+absl::StatusOr<Json> ParseJsonBody(absl::string_view body,
+                                   const JsonLimits& limits);
+inline absl::StatusOr<Json> ParseJsonBody(absl::string_view body) {
+  return ParseJsonBody(body, JsonLimits());
+}
+
+// `value` as text. Never fails: texts that are not UTF-8 get U+FFFD.
+std::string DumpJson(const Json& value);
+
+}  // namespace penstock
