@@ -9,6 +9,7 @@
 #include "common/env/real/monotonic_clock.h"
 #include "common/runtime/shutdown_signal.h"
 #include "common/runtime/stderr_log.h"
+#include "common/telemetry/prometheus/http_metrics.h"
 #include "common/telemetry/prometheus/metrics_server.h"
 #include "common/telemetry/prometheus/router_metrics.h"
 #include "router/server/router_server.h"
@@ -24,14 +25,20 @@ absl::Status Run(const RouterOptions& options, ShutdownSignal& signal) {
                    MetricsServer::Create(options.listen.metrics, "router",
                                          PENSTOCK_VERSION));
   RouterMetrics metrics(options.model_name, metrics_server->registry());
+  HttpMetrics http_metrics(metrics_server->registry());
   ASSIGN_OR_RETURN(std::unique_ptr<RouterServer> server,
-                   RouterServer::Start(options, clock, &metrics));
+                   RouterServer::Start(options, clock, &metrics,
+                                       {&http_metrics, [&metrics_server] {
+                                          return metrics_server->Render();
+                                        }}));
   // The one line of stdout: where to call, for whoever started this.
   std::cout << "{\"grpc\":\"" << server->address() << "\",\"metrics\":\""
-            << metrics_server->address() << "\"}" << std::endl;
+            << metrics_server->address() << "\",\"http\":\""
+            << server->http_address() << "\"}" << std::endl;
   Log(LogLevel::kInfo, "listening",
       {{"grpc", server->address()},
        {"metrics", metrics_server->address()},
+       {"http", server->http_address()},
        {"model", options.model_name}});
   signal.Wait();
   Log(LogLevel::kInfo, "draining");

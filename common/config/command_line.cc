@@ -50,9 +50,34 @@ void ApplyCommon(const Config& config, Options& options) {
   }
 }
 
+void ApplyHttp(const penstock::v1::HttpConfig& config, HttpOptions& http) {
+  auto count = [](bool given, uint32_t value, int& target) {
+    if (given) target = static_cast<int>(std::min<uint32_t>(value, 1u << 30));
+  };
+  auto duration = [](bool given, uint32_t millis, absl::Duration& target) {
+    if (given) target = absl::Milliseconds(millis);
+  };
+  count(config.has_max_header_bytes(), config.max_header_bytes(),
+        http.max_header_bytes);
+  count(config.has_max_connections(), config.max_connections(),
+        http.max_connections);
+  count(config.has_max_queued_bytes(), config.max_queued_bytes(),
+        http.max_queued_bytes);
+  duration(config.has_idle_timeout_ms(), config.idle_timeout_ms(),
+           http.idle_timeout);
+  duration(config.has_header_timeout_ms(), config.header_timeout_ms(),
+           http.header_timeout);
+  duration(config.has_body_timeout_ms(), config.body_timeout_ms(),
+           http.body_timeout);
+  duration(config.has_write_timeout_ms(), config.write_timeout_ms(),
+           http.write_timeout);
+}
+
 absl::Status Apply(const penstock::v1::RouterConfig& config,
                    RouterOptions& options) {
   ApplyCommon(config, options);
+  if (config.listen().has_http()) options.listen.http = config.listen().http();
+  ApplyHttp(config.http(), options.http);
   const auto& limits = config.limits();
   if (limits.has_max_message_bytes()) {
     options.max_message_bytes = static_cast<int>(
@@ -135,8 +160,25 @@ absl::Status ValidateCommon(const Options& options) {
                  1 << 20);
 }
 
+absl::Status ValidateHttp(const HttpOptions& http) {
+  RETURN_IF_ERROR(
+      InRange("http.max_header_bytes", http.max_header_bytes, 1024, 1 << 20));
+  RETURN_IF_ERROR(
+      InRange("http.max_connections", http.max_connections, 1, 1 << 20));
+  RETURN_IF_ERROR(
+      InRange("http.max_queued_bytes", http.max_queued_bytes, 1024, 1 << 30));
+  for (const absl::Duration timeout : {http.idle_timeout, http.header_timeout,
+                                       http.body_timeout, http.write_timeout}) {
+    RETURN_IF_ERROR(InRange("http timeouts in ms",
+                            absl::ToInt64Milliseconds(timeout), 1,
+                            absl::ToInt64Milliseconds(absl::Hours(24))));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Validate(const RouterOptions& options) {
   RETURN_IF_ERROR(ValidateCommon(options));
+  RETURN_IF_ERROR(ValidateHttp(options.http));
   RETURN_IF_ERROR(InRange("max_concurrent_requests",
                           options.max_concurrent_requests, 1, 1 << 20));
   RETURN_IF_ERROR(InRange("local_prefill_tokens", options.local_prefill_tokens,
@@ -237,6 +279,9 @@ absl::StatusOr<CommandLine<RouterOptions>> ParseRouterCommandLine(
   return Parse<penstock::v1::RouterConfig, RouterOptions>(
       "penstock-router", "Places requests on workers and relays their tokens",
       args, [](CLI::App& app, RouterOptions& options, std::string&) {
+        app.add_option("--http-listen,--http", options.listen.http,
+                       "host:port of the OpenAI API over HTTP; port 0: any "
+                       "free one; empty: none");
         app.add_option("--max-concurrent-requests",
                        options.max_concurrent_requests,
                        "Requests that may be served at once");

@@ -12,16 +12,29 @@ namespace penstock {
 // Plain and validated; nothing past common/config sees flags or protos.
 
 struct ListenOptions {
-  std::string grpc;     // "host:port"; port 0: any free one
-  std::string metrics;  // "host:port" of /metrics; empty: not served
+  std::string grpc;       // "host:port"; port 0: any free one
+  std::string metrics;    // "host:port" of /metrics; empty: not served
+  std::string http = {};  // "host:port" of a router's HTTP; empty: not served
+};
+
+// Bounds on what HTTP clients do; see router/http/server.
+struct HttpOptions {
+  int max_header_bytes = 16 << 10;
+  int max_connections = 1024;
+  int max_queued_bytes = 1 << 20;
+  absl::Duration idle_timeout = absl::Seconds(75);
+  absl::Duration header_timeout = absl::Seconds(10);
+  absl::Duration body_timeout = absl::Seconds(60);
+  absl::Duration write_timeout = absl::Seconds(30);
 };
 
 struct RouterOptions {
   std::string model;       // path of the GGUF file
   std::string model_name;  // empty: the file's stem
-  ListenOptions listen{"127.0.0.1:50051", "127.0.0.1:9100"};
-  std::string cluster_key_file;  // empty: the key is empty (loopback only)
-  int max_message_bytes = 4 << 20;
+  ListenOptions listen{"127.0.0.1:50051", "127.0.0.1:9100", "127.0.0.1:8080"};
+  HttpOptions http;
+  std::string cluster_key_file;     // empty: the key is empty (loopback only)
+  int max_message_bytes = 4 << 20;  // of a gRPC message or an HTTP body
   int max_concurrent_requests = 256;
   int max_queued_requests = 1024;
   absl::Duration max_timeout = absl::Minutes(10);

@@ -137,16 +137,52 @@ absl::StatusOr<std::vector<TokenId>> RequestEncoder::EncodeChat(
   return ids;
 }
 
+absl::StatusOr<std::vector<TokenId>> RequestEncoder::EncodeText(
+    absl::string_view text, bool begins) const {
+  if (begins) {
+    auto ids = prompts_->EncodeText(text, SpecialTokens::kParse);
+    if (!ids.ok()) return FromPrompt(ids.status());
+    return ids;
+  }
+  auto ids = tokenizer().Encode(text, SpecialTokens::kParse);
+  if (!ids.ok()) {
+    return MakeError(ErrorReason::kPromptNotUtf8, ids.status().message(),
+                     "prompt");
+  }
+  return ids;
+}
+
+absl::StatusOr<std::string> RequestEncoder::Decode(
+    absl::Span<const TokenId> ids, absl::string_view field) const {
+  Utf8Assembler assembler;
+  std::string text;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= tokenizer().vocab_size()) {
+      const std::string element = absl::StrCat(field, "[", i, "]");
+      return MakeError(
+          ErrorReason::kInvalidField,
+          absl::StrCat(element, " is ", ids[i], "; it must be in [0, ",
+                       tokenizer().vocab_size(), ")"),
+          element);
+    }
+    text += assembler.Push(tokenizer().TokenBytes(ids[i]));
+  }
+  return text + assembler.Flush();
+}
+
 absl::StatusOr<ClientRequest> RequestEncoder::Encode(
     const CallInfo& call, absl::string_view bytes) const {
   ASSIGN_OR_RETURN(ClientRequest client, DecodeGenerateRequest(bytes));
+  return Encode(call, std::move(client));
+}
+
+absl::StatusOr<ClientRequest> RequestEncoder::Encode(
+    const CallInfo& call, ClientRequest client) const {
   GenerateRequest& request = client.request;
   RETURN_IF_ERROR(CheckModel(request.model));
   request.model = info_.model;
   if (auto* text = std::get_if<std::string>(&client.prompt)) {
-    auto ids = prompts_->EncodeText(*text, SpecialTokens::kParse);
-    if (!ids.ok()) return FromPrompt(ids.status());
-    request.prompt = *std::move(ids);
+    ASSIGN_OR_RETURN(request.prompt, EncodeText(*text, /*begins=*/true));
   } else if (auto* chat = std::get_if<ChatInput>(&client.prompt)) {
     ASSIGN_OR_RETURN(request.prompt, EncodeChat(*chat));
   } else {
@@ -193,21 +229,7 @@ absl::StatusOr<std::string> RequestEncoder::Detokenize(
     absl::string_view bytes) const {
   ASSIGN_OR_RETURN(DetokenizeInput input, DecodeDetokenizeRequest(bytes));
   RETURN_IF_ERROR(CheckModel(input.model));
-  const Tokenizer& tokenizer = prompts_->tokenizer();
-  Utf8Assembler assembler;
-  std::string text;
-  for (size_t i = 0; i < input.ids.size(); ++i) {
-    const TokenId id = input.ids[i];
-    if (id < 0 || id >= tokenizer.vocab_size()) {
-      const std::string field = absl::StrCat("ids[", i, "]");
-      return MakeError(ErrorReason::kInvalidField,
-                       absl::StrCat(field, " is ", id, "; it must be in [0, ",
-                                    tokenizer.vocab_size(), ")"),
-                       field);
-    }
-    text += assembler.Push(tokenizer.TokenBytes(id));
-  }
-  text += assembler.Flush();
+  ASSIGN_OR_RETURN(const std::string text, Decode(input.ids, "ids"));
   return EncodeDetokenizeResponse(text);
 }
 

@@ -18,7 +18,9 @@
 #include "common/runtime/loop_thread.h"
 #include "router/core/least_time_policy.h"
 #include "router/core/router_core.h"
+#include "router/http/server/http_server.h"
 #include "router/server/grpc_legs.h"
+#include "router/server/http_calls.h"
 #include "router/server/inference_calls.h"
 #include "router/server/request_encoder.h"
 #include "router/server/worker_registrar.h"
@@ -36,10 +38,12 @@ class RouterServerImpl : public RouterServer {
 
   ~RouterServerImpl() override { Halt(absl::ZeroDuration()); }
 
-  absl::Status Init(const RouterOptions& options, RouterProbe* probe) {
+  absl::Status Init(const RouterOptions& options, RouterProbe* probe,
+                    HttpPorts http) {
     ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> model,
                      OpenModelFile(options.model));
     RETURN_IF_ERROR(InitCore(options, *model, probe));
+    InitHttpCalls(options, probe, std::move(http));
     loop_.Start([this] { FollowHealth(); });
     encoder_loop_.Start(nullptr);
     std::vector<std::unique_ptr<RpcService>> services;
@@ -54,17 +58,22 @@ class RouterServerImpl : public RouterServer {
                                                 .max_message_bytes =
                                                     options.max_message_bytes},
                                                std::move(services)));
+    RETURN_IF_ERROR(StartHttp(options));
     // The loop has run without a server until now.
     loop_.RunAndWait([this] { health_ = server_.get(); });
     return absl::OkStatus();
   }
 
   const std::string& address() const override { return server_->address(); }
+  std::string http_address() const override {
+    return http_ == nullptr ? "" : http_->address();
+  }
 
   bool Stop(absl::Duration patience,
             const std::function<bool()>& hurry) override {
     auto idle = std::make_shared<std::promise<void>>();
     std::future<void> ended = idle->get_future();
+    if (http_ != nullptr) http_->Drain();
     loop_.RunAndWait(
         [this, idle] { core_->Drain([idle] { idle->set_value(); }); });
     constexpr absl::Duration kStep = absl::Milliseconds(50);
@@ -111,6 +120,36 @@ class RouterServerImpl : public RouterServer {
     return absl::OkStatus();
   }
 
+  void InitHttpCalls(const RouterOptions& options, RouterProbe* probe,
+                     HttpPorts http) {
+    http_probe_ = http.probe == nullptr ? &no_http_probe_ : http.probe;
+    http_calls_ = std::make_unique<HttpCalls>(HttpCalls::Ports{
+        core_.get(), encoder_.get(), probe, http_probe_, &random_,
+        loop_.inbox(), encoder_loop_.inbox(), std::move(http.metrics_page),
+        options.max_concurrent_requests + options.max_queued_requests});
+  }
+
+  absl::Status StartHttp(const RouterOptions& options) {
+    if (options.listen.http.empty()) return absl::OkStatus();
+    const HttpOptions& http = options.http;
+    HttpServer::Options server{options.listen.http, {}};
+    server.limits.max_header_bytes = http.max_header_bytes;
+    server.limits.max_body_bytes = options.max_message_bytes;
+    server.limits.max_connections = http.max_connections;
+    server.limits.max_queued_bytes = http.max_queued_bytes;
+    server.limits.idle_timeout = http.idle_timeout;
+    server.limits.header_timeout = http.header_timeout;
+    server.limits.body_timeout = http.body_timeout;
+    server.limits.write_timeout = http.write_timeout;
+    auto handler = [this](HttpRequest request,
+                          std::shared_ptr<HttpExchange> exchange) {
+      return http_calls_->Handle(std::move(request), std::move(exchange));
+    };
+    ASSIGN_OR_RETURN(http_, HttpServer::Start(server, std::move(handler),
+                                              loop_.inbox(), http_probe_));
+    return absl::OkStatus();
+  }
+
   InferenceMethods Methods() {
     InferenceMethods methods;
     methods.generate = [this](const CallInfo& info, std::string request,
@@ -144,6 +183,7 @@ class RouterServerImpl : public RouterServer {
   }
 
   void Halt(absl::Duration grace) {
+    if (http_ != nullptr) http_->Shutdown(grace);
     if (server_ != nullptr) server_->Shutdown(grace);
     // Streams have ended by now; nothing posts to a loop that is gone.
     encoder_loop_.Stop();
@@ -160,18 +200,23 @@ class RouterServerImpl : public RouterServer {
   std::unique_ptr<RouterCore> core_;
   std::unique_ptr<WorkerRegistrar> registrar_;
   std::unique_ptr<InferenceCalls> calls_;
+  NullHttpProbe no_http_probe_;
+  HttpProbe* http_probe_ = nullptr;
+  std::unique_ptr<HttpCalls> http_calls_;
   RpcServer* health_ = nullptr;  // the loop's own
   bool serving_ = false;         // the loop's own
   std::unique_ptr<RpcServer> server_;
+  std::unique_ptr<HttpServer> http_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RouterServer>> RouterServer::Start(
-    const RouterOptions& options, const Clock& clock, RouterProbe* probe) {
+    const RouterOptions& options, const Clock& clock, RouterProbe* probe,
+    HttpPorts http) {
   ASSIGN_OR_RETURN(std::string key, ReadClusterKey(options.cluster_key_file));
   auto server = std::make_unique<RouterServerImpl>(clock, key);
-  RETURN_IF_ERROR(server->Init(options, probe));
+  RETURN_IF_ERROR(server->Init(options, probe, std::move(http)));
   return server;
 }
 

@@ -193,7 +193,7 @@ class RouterServerTest : public testing::Test {
     content_ = (*OpenModelFile(path_))->spec().content;
     options_.model = path_;
     options_.model_name = "tiny";
-    options_.listen.grpc = "127.0.0.1:0";
+    options_.listen.grpc = options_.listen.http = "127.0.0.1:0";
   }
   ~RouterServerTest() override { unlink(path_.c_str()); }
 

@@ -45,8 +45,19 @@ void PrintJson(const std::vector<RunningServer>& servers) {
   }
   std::cout << JsonLine({{"grpc", servers[0].grpc},
                          {"metrics", servers[0].metrics},
+                         {"http", servers[0].http},
                          {"servers", std::move(list)}})
             << std::endl;
+}
+
+// The settings that OpenAI's clients read, and a copyable call.
+void PrintHttp(const std::string& address) {
+  std::cout << "\nhttp     export OPENAI_BASE_URL=http://" << address
+            << "/v1 OPENAI_API_KEY=none\n"
+            << "         curl http://" << address
+            << "/v1/chat/completions -H 'Content-Type: application/json' -d "
+               "'{\"messages\":[{\"role\":\"user\",\"content\":\"Why is the "
+               "sky blue?\"}],\"max_tokens\":64}'\n";
 }
 
 }  // namespace
@@ -73,6 +84,7 @@ void ReportReady(const ClusterOptions& options,
         info->model(), info->prefill_workers(), info->decode_workers(),
         KvTokens(options), info->max_prompt_tokens());
   }
+  if (!router.http.empty()) PrintHttp(router.http);
   std::cout << "\nTry it:  " << self.string() << " generate --server "
             << router.grpc << " --chat \"Why is the sky blue?\"\n"
             << "Ctrl-C drains and stops everything.\n"

@@ -18,6 +18,7 @@ struct RunningServer {
   pid_t pid = 0;
   std::string grpc;
   std::string metrics;
+  std::string http = {};  // the router's; empty: none
 };
 
 // Tells on stdout that everything is ready: addresses, a copyable call and

@@ -69,8 +69,11 @@ absl::Status LocalCluster::StartWorkers(const std::string& role, int count) {
 }
 
 std::vector<std::string> LocalCluster::RouterArguments() const {
-  std::vector<std::string> arguments = {"--grpc", options_.grpc, "--metrics",
-                                        options_.http};
+  // As one argument, so that an empty one stays an argument.
+  std::vector<std::string> arguments = {
+      absl::StrCat("--grpc=", options_.grpc),
+      absl::StrCat("--metrics=", options_.metrics),
+      absl::StrCat("--http=", options_.http)};
   if (options_.local_prefill_tokens) {
     arguments.push_back("--local-prefill-tokens");
     arguments.push_back(absl::StrCat(*options_.local_prefill_tokens));
@@ -118,6 +121,7 @@ absl::Status LocalCluster::StartServer(const std::string& role,
   }
   server.grpc = where.value("grpc", "");
   server.metrics = where.value("metrics", "");
+  server.http = where.value("http", "");
   servers_.push_back(std::move(server));
   return absl::OkStatus();
 }
@@ -148,7 +152,7 @@ void LocalCluster::Report() const {
   for (const Server& server : servers_) {
     running.push_back({server.member->process->name(), server.role,
                        server.member->process->pid(), server.grpc,
-                       server.metrics});
+                       server.metrics, server.http});
   }
   ReportReady(options_, running);
 }

@@ -27,6 +27,7 @@ class LocalCluster {
     std::string role;
     std::string grpc;     // as announced
     std::string metrics;  // as announced
+    std::string http;     // as announced; empty: none
   };
 
   absl::Status StartAll();

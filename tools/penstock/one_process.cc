@@ -14,6 +14,7 @@
 #include "common/env/real/monotonic_clock.h"
 #include "common/runtime/shutdown_signal.h"
 #include "common/runtime/stderr_log.h"
+#include "common/telemetry/prometheus/http_metrics.h"
 #include "common/telemetry/prometheus/metrics_server.h"
 #include "common/telemetry/prometheus/router_metrics.h"
 #include "common/worker/server/worker_server.h"
@@ -35,7 +36,7 @@ RouterOptions ForRouter(const ClusterOptions& options, int key_fd) {
   RouterOptions router;
   router.model = options.model;
   router.model_name = ModelName(options);
-  router.listen = {options.grpc, options.http};
+  router.listen = {options.grpc, options.metrics, options.http};
   router.cluster_key_file = KeyPath(key_fd);
   if (options.local_prefill_tokens) {
     router.local_prefill_tokens = *options.local_prefill_tokens;
@@ -83,10 +84,14 @@ absl::Status Run(const ClusterOptions& options, int key_fd,
   const RouterOptions router_options = ForRouter(options, key_fd);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<MetricsServer> metrics_server,
-      MetricsServer::Create(options.http, "router", PENSTOCK_VERSION));
+      MetricsServer::Create(options.metrics, "router", PENSTOCK_VERSION));
   RouterMetrics metrics(router_options.model_name, metrics_server->registry());
+  HttpMetrics http_metrics(metrics_server->registry());
   ASSIGN_OR_RETURN(const std::unique_ptr<RouterServer> router,
-                   RouterServer::Start(router_options, clock, &metrics));
+                   RouterServer::Start(router_options, clock, &metrics,
+                                       {&http_metrics, [&metrics_server] {
+                                          return metrics_server->Render();
+                                        }}));
   ASSIGN_OR_RETURN(const WorkerOptions worker_options,
                    ForWorker(options, router->address(), key_fd));
   ASSIGN_OR_RETURN(
@@ -96,7 +101,7 @@ absl::Status Run(const ClusterOptions& options, int key_fd,
   absl::Status status = WaitUntilServing(router->address(), options, signal);
   if (status.ok()) {
     ReportReady(options, {{"router", "router", getpid(), router->address(),
-                           metrics_server->address()},
+                           metrics_server->address(), router->http_address()},
                           {worker_options.name, "worker", getpid(),
                            worker->address(), worker->metrics_address()}});
     signal.Wait();

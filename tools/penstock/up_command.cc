@@ -29,7 +29,11 @@ void AddUpCommand(CLI::App& app, Action& action) {
   command->add_option("--grpc", options->grpc,
                       "where clients call; port 0: any free one");
   command->add_option("--http", options->http,
-                      "the router's metrics; port 0: any free one");
+                      "where OpenAI clients call; port 0: any free one; "
+                      "empty: none");
+  command->add_option("--metrics", options->metrics,
+                      "the router's metrics, which HTTP serves too; port 0: "
+                      "any free one");
   command->add_option("--threads", options->threads,
                       "compute threads of the host; 0: its cores");
   command->add_option("--kv-memory", options->kv_memory,

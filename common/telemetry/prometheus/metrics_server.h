@@ -27,7 +27,7 @@ class MetricsServer {
   prometheus::Registry& registry() { return *registry_; }
   // "host:port" that is really listened on; empty when not served.
   const std::string& address() const { return address_; }
-  // The page as text, for tests.
+  // The page as text, for whoever serves it elsewhere too. Any thread.
   std::string Render() const;
 
  private:

@@ -1,0 +1,66 @@
+#include "router/server/http_job.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "common/base/status_macros.h"
+
+namespace penstock {
+namespace {
+
+// What OpenAI says a completion without max_tokens gets.
+constexpr int kCompletionTokens = 16;
+
+absl::StatusOr<std::string> EchoOf(const RequestEncoder& encoder,
+                                   const PromptInput& prompt,
+                                   const std::vector<TokenId>& ids) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
+  return encoder.Decode(ids, "prompt");
+}
+
+}  // namespace
+
+absl::StatusOr<HttpJob> EncodeHttpJob(const RequestEncoder& encoder,
+                                      AnswerKind kind, const CallInfo& call,
+                                      absl::string_view body) {
+  const bool chat = kind == AnswerKind::kChat;
+  ASSIGN_OR_RETURN(OpenAiRequest parsed, chat ? ParseChatRequest(body)
+                                              : ParseCompletionRequest(body));
+  StopConditions& stop = parsed.client.request.stop;
+  if (!parsed.has_max_tokens) {
+    stop.max_tokens =
+        chat ? std::numeric_limits<int>::max() : kCompletionTokens;
+  }
+  HttpJob job;
+  job.answer.samples = parsed.client.request.n;
+  job.answer.stop_ids = stop.stop_ids;
+  for (PromptInput& prompt : parsed.prompts) {
+    ClientRequest client = parsed.client;
+    client.prompt = prompt;
+    ASSIGN_OR_RETURN(client, encoder.Encode(call, std::move(client)));
+    GenerateRequest& request = client.request;
+    const int room =
+        encoder.info().context_length - static_cast<int>(request.prompt.size());
+    request.stop.max_tokens = std::min(request.stop.max_tokens, room);
+    AnswerWriter::Prompt answered{request.prompt, ""};
+    if (parsed.answer.echo) {
+      ASSIGN_OR_RETURN(answered.text, EchoOf(encoder, prompt, request.prompt));
+    }
+    job.answer.prompts.push_back(std::move(answered));
+    job.requests.push_back(std::move(client));
+  }
+  job.answer.answer = parsed.answer;
+  job.answer.id = absl::StrCat(chat ? "chatcmpl-" : "cmpl-", call.request_id);
+  job.answer.model = encoder.info().model;
+  job.answer.fingerprint =
+      absl::StrFormat("fp_%016x", encoder.info().content.value());
+  job.answer.created = absl::ToUnixSeconds(absl::Now());
+  return job;
+}
+
+}  // namespace penstock
