@@ -5,8 +5,6 @@
 namespace penstock {
 namespace {
 
-constexpr int kWordClasses = kLetter | kMark | kNumber | kConnector;
-
 // The start of the character before `at`. Precondition: at > 0.
 size_t Before(absl::string_view text, size_t at) {
   --at;
@@ -28,9 +26,10 @@ bool AddedTokens::Fits(const TokenMatching& matching, absl::string_view text,
                        size_t begin, size_t end) const {
   if (!matching.single_word) return true;
   const bool word_before =
-      begin > 0 && (ClassAt(text, Before(text, begin)).classes & kWordClasses);
+      begin > 0 &&
+      (ClassAt(text, Before(text, begin)).classes & kWordCharacter);
   const bool word_after =
-      end < text.size() && (ClassAt(text, end).classes & kWordClasses);
+      end < text.size() && (ClassAt(text, end).classes & kWordCharacter);
   return !word_before && !word_after;
 }
 

@@ -22,7 +22,8 @@ enum UnicodeClass : uint16_t {
   kLineBreak = 1 << 8,     // CR and LF
   kAsciiLetter = 1 << 9,
   kAsciiMark = 1 << 10,  // ASCII punctuation and symbols
-  kConnector = 1 << 11,  // Pc
+  // What words are made of (UTS 18's \w): alphabetic, marks, Nd, Pc, joiners.
+  kWordCharacter = 1 << 11,
   kLetter = kUpperOrTitle | kLower | kCaseless,
 };
 

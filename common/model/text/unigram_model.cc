@@ -30,8 +30,7 @@ absl::StatusOr<std::unique_ptr<UnigramModel>> UnigramModel::Create(
   double worst = 0;
   for (size_t i = 0; i < vocabulary.tokens.size(); ++i) {
     const std::string& text = vocabulary.tokens[i];
-    const TokenKind kind = vocabulary.kinds[i];
-    if (kind != TokenKind::kNormal && kind != TokenKind::kUserDefined) continue;
+    if (vocabulary.kinds[i] != TokenKind::kNormal) continue;
     worst = std::min(worst, vocabulary.scores[i]);
     if (text.empty()) continue;
     if (text.size() > kMaxTokenBytes) {

@@ -1,15 +1,14 @@
 #pragma once
 
 #include "absl/strings/string_view.h"
+#include "common/model/byte_level_pattern.h"
 
 namespace penstock {
 
 // The patterns by which model families cut text into words, as their
 // tokenizer.json files spell them. Each has a scanner (word_scanner.h).
 
-inline constexpr absl::string_view kGpt2Pattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+)"
-    R"(|\s+(?!\S)|\s+)";
+inline constexpr absl::string_view kGpt2Pattern = kByteLevelPattern;
 inline constexpr absl::string_view kGpt2ShortPattern =
     R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+)"
     R"(|\s+(?!\S)|\s+)";
