@@ -23,6 +23,17 @@ TEST(PhiloxTest, KnownAnswers) {
                                      0x24126ea1}));
 }
 
+TEST(RandomTest, StreamsOfADrawAreApart) {
+  const double token = SampleUniform(5, 6, 7);
+  EXPECT_EQ(SampleUniform(5, 6, 7, SampleStream::kToken), token);
+  EXPECT_NE(SampleUniform(5, 6, 7, SampleStream::kXtc), token);
+  // The first 53 bits of Philox at counter (7, 0, 6, 0) under key (5, 0).
+  const auto bits = Philox4x32({7, 0, 6, 0}, {5, 0});
+  EXPECT_EQ(
+      token,
+      static_cast<double>((uint64_t{bits[1]} << 32 | bits[0]) >> 11) * 0x1p-53);
+}
+
 TEST(RandomTest, BelowStaysBelowAndCoversAll) {
   SeededRandom random(7);
   std::vector<int> seen(5);

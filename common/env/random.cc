@@ -36,10 +36,11 @@ std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-double SampleUniform(uint64_t seed, uint32_t sample, uint64_t position) {
+double SampleUniform(uint64_t seed, uint32_t sample, uint64_t position,
+                     SampleStream stream) {
   auto out = Philox4x32(
       {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32),
-       sample, 0},
+       sample, static_cast<uint32_t>(stream)},
       {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
   return ToUnit(Join(out[0], out[1]));
 }

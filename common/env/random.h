@@ -11,8 +11,13 @@ namespace penstock {
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
                                    std::array<uint32_t, 2> key);
 
+// What a draw of a token needs randomness for; each has numbers of its own. 1
+// is SeededRandom's.
+enum class SampleStream : uint32_t { kToken = 0, kXtc = 2 };
+
 // A double in [0, 1) for token `position` of sample `sample` under `seed`.
-double SampleUniform(uint64_t seed, uint32_t sample, uint64_t position);
+double SampleUniform(uint64_t seed, uint32_t sample, uint64_t position,
+                     SampleStream stream = SampleStream::kToken);
 
 // Randomness as a port: own generator and own distributions, so that a seed
 // means the same everywhere. Single-threaded.

@@ -117,20 +117,9 @@ StepResult CpuBackend::RunStep(const StepPlan& plan) {
   result.sampled.resize(plan.samples.size());
   result.scored.resize(plan.scores.size());
   // Each use has its own place, so threads do not meet.
-  const size_t samples = plan.samples.size();
-  std::vector<absl::Status> statuses(samples + plan.scores.size());
+  std::vector<absl::Status> statuses(plan.samples.size() + plan.scores.size());
   pass_->Run(plan, [&](int thread, int use, absl::Span<const float> logits) {
-    Sampler& sampler = samplers_[thread];
-    const auto index = static_cast<size_t>(use);
-    if (index < samples) {
-      auto token = sampler.Sample(logits, plan.samples[index]);
-      statuses[index] = token.status();
-      if (token.ok()) result.sampled[index] = *std::move(token);
-    } else {
-      auto score = sampler.Score(logits, plan.scores[index - samples]);
-      statuses[index] = score.status();
-      if (score.ok()) result.scored[index - samples] = *std::move(score);
-    }
+    statuses[use] = UseLogits(plan, use, logits, samplers_[thread], result);
   });
   for (absl::Status& status : statuses) result.status.Update(status);
   return result;

@@ -1,11 +1,15 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/api/step_plan.h"
+#include "kernels/host/candidates.h"
+#include "kernels/host/logit_edits.h"
+#include "kernels/host/ranked_logits.h"
 
 namespace penstock {
 
@@ -13,47 +17,46 @@ namespace penstock {
 // result is a pure function of the arguments. Holds scratch memory only: use
 // one sampler a thread.
 //
-// Temperature 0 takes the highest logit, the lowest id on a tie. Otherwise
-// logits are divided by the temperature, the best top_k are kept, of those the
-// shortest run whose share reaches top_p, and one is drawn by
-// SampleUniform(seed, sample, position). "Best" is always the canonical order:
-// descending logit, ascending id on a tie.
+// Bias and exclusions come first, then the stages of `params` in their order
+// (see truncation.h and logit_edits.h), and one of the candidates that are left
+// is drawn by SampleUniform(seed, sample, position). Temperature 0 takes the
+// highest logit after the stages that change logits, the lowest id on a tie.
 //
 // Log-probabilities, where asked for, are natural logarithms of the softmax at
-// temperature 1 over all logits, whatever the parameters keep.
+// temperature 1 over all logits as the model gave them, whatever the parameters
+// change or keep.
 class Sampler {
  public:
   // Preconditions: `logits` [vocab] is not empty; row.params passed
-  // Validate(GenerateRequest). INTERNAL, naming the row and the token id: a
-  // logit is NaN or infinite.
+  // Validate(GenerateRequest); row.history is there when a stage looks back.
+  // INTERNAL, naming the row and the token id: a logit is NaN or infinite. When
+  // no token may be drawn, that is the SampledToken's own status.
   absl::StatusOr<SampledToken> Sample(absl::Span<const float> logits,
                                       const SampleRow& row);
 
   // The log-probability of row.token and of the best row.best tokens: the same
-  // bits that a draw of that token reports. Errors as above.
+  // bits that a draw of that token reports. INTERNAL as above.
   absl::StatusOr<TokenLogprobs> Score(absl::Span<const float> logits,
                                       const ScoreRow& row);
 
  private:
-  // Starts the canonical order over `logits`, sorted only as far as it is
-  // asked for; the first step sorts what lies within `band` of the maximum.
-  void StartOrder(absl::Span<const float> logits, float max, double band);
-  // True, and order_[n] is valid, when the row has more than n tokens.
-  bool Reach(size_t n);
-  void SortNextBand();
+  void RunStage(SamplerStage stage, const SampleRow& row);
+  void RunCut(SamplerStage stage, const SampleRow& row);
+  // Which candidate, from the best.
+  size_t Draw(const SampleRow& row);
+  SampledToken DrawByMirostat(const SampleRow& row);
 
-  TokenId Draw(const SampleRow& row);
-  // Sum of the weights of the best `kept` tokens; all of them when kept is the
-  // vocabulary.
-  double Mass(double temperature, size_t kept);
-  // Natural logarithm of the sum of exp(logit - max).
-  TokenLogprobs Logprobs(TokenId token, int best);
-
-  absl::Span<const float> logits_;
-  float max_ = 0;
-  double sorted_to_ = 0;  // logits less than this below the maximum are sorted
-  double band_ = 0;       // width of the next band
-  std::vector<uint64_t> order_;  // keys of the sorted tokens, best first
+  Candidates candidates_;
+  RankedLogits plain_;  // as the model gave them, where candidates_ differs
+  TokenPenalties penalties_;
+  DryPenalty dry_;
 };
+
+// What a step has logits for, counted: its samples, then its scores. Draws or
+// scores number `use` into its place in `result`, which has room. Errors as
+// above. Calls for different uses may run at once, each with its own sampler.
+absl::Status UseLogits(const StepPlan& plan, size_t use,
+                       absl::Span<const float> logits, Sampler& sampler,
+                       StepResult& result);
 
 }  // namespace penstock

@@ -115,17 +115,10 @@ absl::Status OracleBackend::UseLogits(const StepPlan& plan, size_t first,
   pool_.Run([&](int thread, int threads) {
     Sampler sampler;
     for (size_t i = thread; i < count; i += threads) {
-      const size_t use = first + i;
-      const auto row = logits.subspan(i * spec_.vocab_size, spec_.vocab_size);
-      if (use < samples) {
-        auto sampled = sampler.Sample(row, plan.samples[use]);
-        statuses[i] = sampled.status();
-        if (sampled.ok()) result.sampled[use] = *std::move(sampled);
-      } else {
-        auto scored = sampler.Score(row, plan.scores[use - samples]);
-        statuses[i] = scored.status();
-        if (scored.ok()) result.scored[use - samples] = *std::move(scored);
-      }
+      statuses[i] = penstock::UseLogits(
+          plan, first + i,
+          logits.subspan(i * spec_.vocab_size, spec_.vocab_size), sampler,
+          result);
     }
   });
   for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);

@@ -46,32 +46,9 @@ absl::Status FromValidate(const absl::Status& status) {
                    message.substr(0, message.find(' ')));
 }
 
-absl::Status RefuseSamplersThatAreNotBuilt(const GenerateRequest& request) {
-  const SamplingParams& sampling = request.sampling;
-  const SamplingParams plain;
-  if (sampling.min_p != 0) return NotBuilt("sampling.min_p");
-  if (sampling.typical_p != 1) return NotBuilt("sampling.typical_p");
-  if (sampling.top_n_sigma != 0) return NotBuilt("sampling.top_n_sigma");
-  if (sampling.penalties != plain.penalties) {
-    return NotBuilt("sampling.repetition_penalty");
-  }
-  if (sampling.dry.multiplier != 0) return NotBuilt("sampling.dry_multiplier");
-  if (sampling.xtc.probability != 0) {
-    return NotBuilt("sampling.xtc_probability");
-  }
-  if (sampling.mirostat.on) return NotBuilt("sampling.mirostat");
-  if (!sampling.logit_bias.empty()) return NotBuilt("sampling.logit_bias");
-  if (!sampling.allowed_tokens.empty()) {
-    return NotBuilt("sampling.allowed_tokens");
-  }
-  if (!sampling.stages.empty()) return NotBuilt("sampling.stages");
-  if (request.stop.min_tokens != 0) return NotBuilt("stop.min_tokens");
-  return absl::OkStatus();
-}
-
 // What the workers do not do yet, of whatever edge it came by.
 absl::Status RefuseWhatIsNotBuilt(const GenerateRequest& request) {
-  RETURN_IF_ERROR(RefuseSamplersThatAreNotBuilt(request));
+  if (request.sampling.mirostat.on) return NotBuilt("sampling.mirostat");
   if (request.n > 1) return NotBuilt("n");
   if (request.best_of > 0) return NotBuilt("best_of");
   if (request.beam.width > 0) return NotBuilt("beam");
