@@ -113,11 +113,11 @@ TEST(PromptEncoder, WithoutATemplateOnlyChatsFail) {
   EXPECT_EQ(none->chat_status().code(), absl::StatusCode::kFailedPrecondition);
   ExpectError(none->EncodeChat(OneUser(), ChatOptions()).status(),
               Kind::kNoTemplate, "messages");
-  const auto unknown = Create("{% macro f() %}{% endmacro %}");
+  const auto unknown = Create("{% include 'x' %}");
   EXPECT_EQ(unknown->chat_status().code(), absl::StatusCode::kUnimplemented);
   const auto ids = unknown->EncodeChat(OneUser(), ChatOptions());
   EXPECT_EQ(ids.status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(ids.status().message()), HasSubstr("macro"));
+  EXPECT_THAT(std::string(ids.status().message()), HasSubstr("include"));
   EXPECT_TRUE(unknown->EncodeText("x", SpecialTokens::kParse).ok());
 }
 

@@ -50,6 +50,25 @@ constexpr absl::string_view kTemplates[] = {
     "{{ raise_exception('no ' ~ messages[0].role) }}{% endif %}"
     "{{ messages[-1].content|replace('a', 'b')|tojson }}"
     "{{ messages[0].content[2:5]|lower|capitalize }}",
+    "{% macro f(a, b=a, c='') %}{{ a ~ b|d(c) }}{{ varargs|length }}{% if a > "
+    "1 "
+    "%}{{ f(a - 1, c=kwargs|length) }}{% endif %}{% endmacro %}{{ f(3, x=1) }}"
+    "{% macro g() %}{{ caller(2) }}{% endmacro %}{% call(n) g() %}{{ n }}"
+    "{% endcall %}",
+    "{% filter upper|indent(2, true) %}{% raw %} {% endraw %}{% generation %}"
+    "{{ messages|map(attribute='content')|select('ne', '')|join }}"
+    "{% endgeneration %}{% endfilter %}{% with a = 1, b = [3, 1, 2]|sort %}"
+    "{{ b|batch(2)|list|length + a ** 2 }}{% endwith %}",
+    "{% for n in [{'c': [{'c': []}]}] recursive %}{{ loop.depth }}"
+    "{{ loop(n.c) }}{% endfor %}{% set x | trim %}{{ '%5s' % messages[0].role "
+    "}}"
+    "{% endset %}{{ x * 2 }}{{ '{:>4}'.format(7) }}{{ "
+    "messages[0].content.title()"
+    ".rsplit(' ', 1)|last|reverse }}",
+    "{% for role, group in messages|groupby('role') %}{{ group|length }}"
+    "{{ loop.changed(role) }}{% endfor %}{{ messages|selectattr('role', '==', "
+    "'user')|list|count }}{{ {'b': 1, 'a': 2}|dictsort|map('last')|sum|round }}"
+    "{{ [2, 1]|unique|max }}{{ messages[0].content.find('a') + '4'|int }}",
 };
 
 constexpr absl::string_view kWords[] = {"{%",
@@ -116,7 +135,30 @@ constexpr absl::string_view kWords[] = {"{%",
                                         "((((((((",
                                         "not not not ",
                                         "x|trim|",
-                                        "{% macro",
+                                        "{% macro f(x) %}{{ f(x) }}",
+                                        "{% endmacro %}",
+                                        "{% call f() %}",
+                                        "{% endcall %}",
+                                        "{% raw %}",
+                                        "{% endraw %}",
+                                        "{{ f(1) }}",
+                                        "{{ loop([1]) }}",
+                                        "recursive",
+                                        "|map('upper')",
+                                        "|sort|unique|list",
+                                        "|select('string')",
+                                        "|indent(9)",
+                                        "* 99999",
+                                        "** 9",
+                                        "'%99d' % ",
+                                        "{% with a = 1 %}",
+                                        "{% endwith %}",
+                                        "{% filter replace('', ' ') %}",
+                                        "{% endfilter %}",
+                                        "caller()",
+                                        "*varargs",
+                                        "**kwargs",
+                                        "{% include",
                                         "raise_exception(",
                                         "ns.x = ns",
                                         "// 0",
@@ -128,6 +170,10 @@ constexpr absl::string_view kWords[] = {"{%",
                                         "aaaaaaaaaaaaaaaa",
                                         "        ",
                                         "1234"};
+
+// What messages are made of, beside spaces: no template holds it.
+constexpr char32_t kMessageCharacter = 0x4E00;
+constexpr absl::string_view kEscape = "\\u4e00";
 
 class Driver {
  public:
@@ -217,7 +263,7 @@ class Driver {
   jinja::Value Message() {
     std::string content;
     for (uint64_t i = random_.Below(8); i > 0; --i) {
-      content += random_.Below(4) == 0 ? " " : EncodeUtf8(0xF0000);
+      content += random_.Below(4) == 0 ? " " : EncodeUtf8(kMessageCharacter);
     }
     static constexpr absl::string_view kRoles[] = {"user", "system",
                                                    "assistant", "tool"};
@@ -262,7 +308,11 @@ class Driver {
       for (size_t at = begin; at < run.end;
            at += Utf8Length(text.bytes(), at)) {
         const char32_t c = DecodeUtf8(text.bytes().substr(at));
-        CHECK(c == ' ' || (c == 0xF0000) == run.from_message)
+        // Escapes of JSON spell the character out.
+        const bool may_be_message =
+            c == kMessageCharacter || c == ' ' ||
+            (c < 0x80 && kEscape.find(static_cast<char>(c)) != kEscape.npos);
+        CHECK(run.from_message ? may_be_message : c != kMessageCharacter)
             << "text of unclear origin";
       }
       begin = run.end;

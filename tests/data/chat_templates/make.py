@@ -11,9 +11,7 @@ constructs, one or more a line of the language's reference.
 import json
 import pathlib
 
-import jinja2
-from jinja2.ext import loopcontrols
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from environment import environment, outcome
 
 MESSAGES = {
     'user': [('user', 'Hi there.')],
@@ -583,23 +581,6 @@ a {%- if true -%} b {%- endif -%} c {{- ' d ' -}} e {#- gone -#} f
 """.strip('\n').split('\n')
 
 
-def raise_exception(message):
-    raise jinja2.exceptions.TemplateError(message)
-
-
-def to_json(value, ensure_ascii=False, indent=None):
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent)
-
-
-def environment():
-    made = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
-    )
-    made.filters['tojson'] = to_json
-    made.globals['raise_exception'] = raise_exception
-    return made
-
-
 def case(name, source, messages, add_generation_prompt):
     row = {
         'name': name,
@@ -607,23 +588,12 @@ def case(name, source, messages, add_generation_prompt):
         'messages': [{'role': r, 'content': c} for r, c in messages],
         'add_generation_prompt': add_generation_prompt,
     }
-    try:
-        row['text'] = environment().from_string(source).render(
-            messages=row['messages'],
-            add_generation_prompt=add_generation_prompt,
-            tools=None,
-            documents=None,
-            bos_token='<s>',
-            eos_token='</s>',
-        )
-    except jinja2.exceptions.TemplateSyntaxError as error:
-        row['error'] = 'syntax'
-        row['python_says'] = str(error)
-    except Exception as error:  # whatever Python raises is a refusal
-        row['error'] = 'runtime'
-        row['python_says'] = str(error)
-        if type(error) is jinja2.exceptions.TemplateError:
-            row['error'] = 'raised'
+    variables = {
+        'messages': row['messages'],
+        'add_generation_prompt': add_generation_prompt,
+        'tools': None, 'documents': None, 'bos_token': '<s>', 'eos_token': '</s>',
+    }
+    row.update(outcome(environment(), source, variables))
     return row
 
 

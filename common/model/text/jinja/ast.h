@@ -51,6 +51,8 @@ struct Slice {
 struct CallArguments {
   std::vector<ExpressionPtr> positional;
   std::vector<std::pair<std::string, ExpressionPtr>> named;
+  ExpressionPtr unpacked;        // `*unpacked`, or null
+  ExpressionPtr unpacked_named;  // `**unpacked_named`, or null
 };
 struct Call {
   ExpressionPtr callee;
@@ -81,7 +83,8 @@ enum class BinaryOperator {
   kMultiply,
   kDivide,
   kFloor,
-  kModulo
+  kModulo,
+  kPower
 };
 struct Binary {
   BinaryOperator op;
@@ -156,17 +159,62 @@ struct For {
   ExpressionPtr condition;  // null when none is given
   Body body;
   Body otherwise;
+  bool recursive = false;
+};
+// Filters on what a body writes, in their order.
+struct AppliedFilter {
+  const struct Filter* filter;
+  CallArguments arguments;
+  int line;
 };
 struct Set {
   Target target;
   ExpressionPtr value;  // null: what `body` writes
   Body body;
+  std::vector<AppliedFilter> filters;  // of the body's
 };
 struct Break {};
 struct Continue {};
+// A macro, or the body of a `call`, which is a macro without a name.
+struct Macro {
+  struct Parameter {
+    std::string name;
+    ExpressionPtr otherwise;  // null when there is none
+  };
+  std::string name;
+  std::vector<Parameter> parameters;
+  Body body;
+  // Whether the body speaks of them, and they are no parameters.
+  bool takes_varargs = false;
+  bool takes_kwargs = false;
+  bool takes_caller = false;
+  bool has_caller_parameter = false;
+};
+struct MacroDefinition {
+  std::unique_ptr<Macro> macro;
+};
+struct CallBlock {
+  ExpressionPtr call;  // a Call
+  std::unique_ptr<Macro> body;
+};
+struct FilterBlock {
+  std::vector<AppliedFilter> filters;
+  Body body;
+};
+// `with`: its targets are visible in the body only.
+struct With {
+  std::vector<std::pair<Target, ExpressionPtr>> values;
+  Body body;
+};
+// What the assistant writes; to a rendering, a scope of its own.
+struct Generation {
+  Body body;
+};
 
 struct Statement {
-  std::variant<Data, Output, If, For, Set, Break, Continue> node;
+  std::variant<Data, Output, If, For, Set, Break, Continue, MacroDefinition,
+               CallBlock, FilterBlock, With, Generation>
+      node;
   int line = 0;
 };
 

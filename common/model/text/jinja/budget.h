@@ -13,6 +13,7 @@ struct Limits {
   int64_t steps = 2'000'000;           // expressions and statements
   int64_t bytes = int64_t{256} << 20;  // of all values made on the way
   int64_t output = int64_t{64} << 20;  // of the rendered text
+  int depth = 1000;                    // of expressions and bodies at work
 };
 
 // Counts down the limits of one rendering: RESOURCE_EXHAUSTED beyond them.
@@ -34,6 +35,25 @@ class Budget {
     left_.bytes -= static_cast<int64_t>(count);
     return absl::OkStatus();
   }
+  // One step down the call stack, for as long as it lives. Check before going
+  // on: macros call macros.
+  class Level {
+   public:
+    explicit Level(Budget& budget) : budget_(budget) { ++budget_.depth_; }
+    ~Level() { --budget_.depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+    absl::Status Check(int line) const {
+      return budget_.depth_ > budget_.left_.depth
+                 ? Exhausted(line, "calls itself too deep")
+                 : absl::OkStatus();
+    }
+
+   private:
+    Budget& budget_;
+  };
+
   absl::Status TakeOutput(size_t count, int line) {
     if (count > static_cast<size_t>(left_.output)) {
       left_.output = 0;
@@ -45,6 +65,7 @@ class Budget {
 
  private:
   Limits left_;
+  int depth_ = 0;
 };
 
 }  // namespace penstock::jinja

@@ -1,35 +1,26 @@
 #pragma once
 
-#include <map>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/model/text/jinja/ast.h"
 #include "common/model/text/jinja/budget.h"
 #include "common/model/text/jinja/invocation.h"
+#include "common/model/text/jinja/scopes.h"
 #include "common/model/text/jinja/value.h"
 
 namespace penstock::jinja {
 
-// The variables that are visible, innermost scope last.
-class Scopes {
+// What runs bodies for expressions that call them.
+class BodyCaller {
  public:
-  using Variables = std::map<std::string, Value>;
-
-  explicit Scopes(Variables globals) { scopes_.push_back(std::move(globals)); }
-
-  // Null when there is none.
-  const Value* Find(const std::string& name) const;
-  void Set(const std::string& name, Value value) {
-    scopes_.back()[name] = std::move(value);
-  }
-  void Push() { scopes_.emplace_back(); }
-  void Pop() { scopes_.pop_back(); }
-
- private:
-  std::vector<Variables> scopes_;
+  virtual ~BodyCaller() = default;
+  virtual absl::StatusOr<Value> CallMacro(const Closure& closure,
+                                          Arguments arguments, int line) = 0;
+  // `loop(items)` of a recursive loop.
+  virtual absl::StatusOr<Value> CallLoop(const Loop& loop, const Value& items,
+                                         int line) = 0;
 };
 
 // Evaluates expressions in the scopes of one rendering. Errors name the line:
@@ -38,11 +29,15 @@ class Scopes {
 class Evaluator {
  public:
   // None is owned.
-  Evaluator(Scopes* scopes, Budget* budget, const World* world)
-      : scopes_(*scopes), budget_(*budget), world_(*world) {}
+  Evaluator(Scopes* scopes, Budget* budget, const World* world,
+            BodyCaller* bodies)
+      : scopes_(*scopes), budget_(*budget), world_(*world), bodies_(*bodies) {}
 
   absl::StatusOr<Value> Evaluate(const Expression& expression);
+  // Evaluates `call`, which is a Call, with one more argument: the caller.
+  absl::StatusOr<Value> CallWithCaller(const Expression& call, Closure caller);
   absl::Status Assign(const Target& target, Value value);
+  absl::StatusOr<Value> Apply(const AppliedFilter& filter, const Value& value);
 
  private:
   using Result = absl::StatusOr<Value>;
@@ -65,13 +60,19 @@ class Evaluator {
   Result Node(const Logical& node, int line);
   Result Node(const Conditional& node, int line);
 
-  Result AttributeOf(const Value& object, const std::string& name, int line);
-  Result CallMethod(const Attribute& callee, const Call& call, int line);
-  absl::StatusOr<Arguments> EvaluateAll(const CallArguments& arguments);
+  // `caller` is null outside a call block.
+  Result CallNode(const Call& node, const Closure* caller, int line);
+  Result CallValue(const Value& callee, Arguments arguments, int line);
+  Result CallMethod(const Attribute& callee, const Call& call,
+                    const Closure* caller, int line);
+  absl::StatusOr<Arguments> EvaluateAll(const CallArguments& arguments,
+                                        int line);
+  absl::Status Unpack(const CallArguments& from, Arguments& into, int line);
 
   Scopes& scopes_;
   Budget& budget_;
   const World& world_;
+  BodyCaller& bodies_;
 };
 
 }  // namespace penstock::jinja

@@ -66,21 +66,42 @@ ExpressionParser::Result ExpressionParser::ParseTuple(
   return Make(line, below, std::move(tuple));
 }
 
-absl::StatusOr<Target> ExpressionParser::ParseTarget() {
+absl::StatusOr<Target> ExpressionParser::ParseTargetItem(Targets targets) {
+  Target target;
+  target.line = tokens_.line();
+  if (tokens_.SkipOperator("(")) {
+    if (depth_ >= kMaxRecursion) {
+      return Exhausted(target.line, absl::StrCat("brackets nested deeper than ",
+                                                 kMaxRecursion));
+    }
+    ++depth_;
+    ASSIGN_OR_RETURN(target, ParseTarget(targets));
+    --depth_;
+    RETURN_IF_ERROR(tokens_.ExpectOperator(")"));
+    return target;
+  }
+  ASSIGN_OR_RETURN(target.name, tokens_.TakeName("a name to assign to"));
+  for (const absl::string_view constant :
+       {"true", "false", "none", "True", "False", "None"}) {
+    if (target.name == constant) {
+      return Failure(target.line,
+                     absl::StrCat("'", constant, "' cannot be assigned to"));
+    }
+  }
+  if (targets == Targets::kNamespaces && tokens_.SkipOperator(".")) {
+    ASSIGN_OR_RETURN(target.attribute, tokens_.TakeName("a name"));
+  }
+  return target;
+}
+
+absl::StatusOr<Target> ExpressionParser::ParseTarget(Targets targets) {
   Target row;
   row.line = tokens_.line();
   bool comma = false;
-  while (row.unpacked.empty() || tokens_.Is(TokenType::kName)) {
+  while (row.unpacked.empty() || tokens_.Is(TokenType::kName) ||
+         tokens_.IsOperator("(")) {
     if (tokens_.IsName("in") && !row.unpacked.empty()) break;
-    if (tokens_.IsOperator("(")) {
-      return Unknown(tokens_.line(), "an assignment to names in brackets");
-    }
-    Target target;
-    target.line = tokens_.line();
-    ASSIGN_OR_RETURN(target.name, tokens_.TakeName("a name to assign to"));
-    if (tokens_.SkipOperator(".")) {
-      ASSIGN_OR_RETURN(target.attribute, tokens_.TakeName("a name"));
-    }
+    ASSIGN_OR_RETURN(Target target, ParseTargetItem(targets));
     row.unpacked.push_back(std::move(target));
     if (!tokens_.SkipOperator(",")) break;
     comma = true;
@@ -225,8 +246,13 @@ ExpressionParser::Result ExpressionParser::ParseProduct() {
 
 ExpressionParser::Result ExpressionParser::ParsePower() {
   ASSIGN_OR_RETURN(ExpressionPtr left, ParseUnary(true));
-  if (tokens_.IsOperator("**")) {
-    return Unknown(tokens_.line(), "operator '**'");
+  while (tokens_.IsOperator("**")) {
+    const int line = tokens_.Take().line;
+    ASSIGN_OR_RETURN(ExpressionPtr right, ParseUnary(true));
+    const int below = std::max(Height(left), Height(right));
+    ASSIGN_OR_RETURN(left, Make(line, below,
+                                Binary{BinaryOperator::kPower, std::move(left),
+                                       std::move(right)}));
   }
   return left;
 }

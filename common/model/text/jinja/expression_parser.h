@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/model/text/jinja/ast.h"
@@ -21,8 +23,20 @@ class ExpressionParser {
   absl::StatusOr<ExpressionPtr> Parse(Conditionals conditionals);
   // One expression, or a tuple of several with commas between.
   absl::StatusOr<ExpressionPtr> ParseTuple(Conditionals conditionals);
-  // What `set` and `for` assign to.
-  absl::StatusOr<Target> ParseTarget();
+  // What `set`, `for` and `with` assign to: with kNames names and rows of
+  // names, with kNamespaces attributes too.
+  enum class Targets { kNames, kNamespaces };
+  absl::StatusOr<Target> ParseTarget(Targets targets);
+  // `name(arguments)|...` as a filter block has it.
+  absl::StatusOr<std::vector<AppliedFilter>> ParseFilters();
+
+  // The special names of macros that were read since they were forgotten.
+  struct SpecialNames {
+    bool varargs = false;
+    bool kwargs = false;
+    bool caller = false;
+  };
+  SpecialNames& special_names() { return special_names_; }
 
  private:
   using Result = absl::StatusOr<ExpressionPtr>;
@@ -53,10 +67,14 @@ class ExpressionParser {
   absl::StatusOr<CallArguments> ParseArguments();
   absl::StatusOr<CallArguments> ParseTestArguments();
 
+  absl::StatusOr<Target> ParseTargetItem(Targets targets);
+  absl::Status ParseUnpacked(CallArguments& arguments);
+  absl::StatusOr<const struct Filter*> TakeFilter();
   bool AtTupleEnd() const;
 
   TokenStream& tokens_;
   int depth_ = 0;  // of the recursion
+  SpecialNames special_names_;
 };
 
 }  // namespace penstock::jinja

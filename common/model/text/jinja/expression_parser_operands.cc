@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -45,6 +46,9 @@ ExpressionParser::Result ExpressionParser::ParseName() {
   if (token.text == "none" || token.text == "None") {
     return Make(token.line, 0, Literal{Value()});
   }
+  if (token.text == "varargs") special_names_.varargs = true;
+  if (token.text == "kwargs") special_names_.kwargs = true;
+  if (token.text == "caller") special_names_.caller = true;
   return Make(token.line, 0, Name{token.text});
 }
 
@@ -124,16 +128,40 @@ ExpressionParser::Result ExpressionParser::ParseFiltersAndTests(
   }
 }
 
+// A filter's name, which may have dots in it.
+absl::StatusOr<const Filter*> ExpressionParser::TakeFilter() {
+  const int line = tokens_.line();
+  ASSIGN_OR_RETURN(std::string name, tokens_.TakeName("the name of a filter"));
+  while (tokens_.SkipOperator(".")) {
+    ASSIGN_OR_RETURN(const std::string part,
+                     tokens_.TakeName("the name of a filter"));
+    absl::StrAppend(&name, ".", part);
+  }
+  const Filter* filter = FindFilter(name);
+  if (filter == nullptr) {
+    return Unknown(line, absl::StrCat("filter '", name, "'"));
+  }
+  return filter;
+}
+
+absl::StatusOr<std::vector<AppliedFilter>> ExpressionParser::ParseFilters() {
+  std::vector<AppliedFilter> filters;
+  do {
+    AppliedFilter& applied = filters.emplace_back();
+    applied.line = tokens_.line();
+    ASSIGN_OR_RETURN(applied.filter, TakeFilter());
+    if (tokens_.IsOperator("(")) {
+      ASSIGN_OR_RETURN(applied.arguments, ParseArguments());
+    }
+  } while (tokens_.SkipOperator("|"));
+  return filters;
+}
+
 ExpressionParser::Result ExpressionParser::ParseFilter(ExpressionPtr object) {
   tokens_.Take();
   const int line = tokens_.line();
-  ASSIGN_OR_RETURN(const std::string name,
-                   tokens_.TakeName("the name of a filter"));
   FilterCall node;
-  node.filter = FindFilter(name);
-  if (node.filter == nullptr) {
-    return Unknown(line, absl::StrCat("filter '", name, "'"));
-  }
+  ASSIGN_OR_RETURN(node.filter, TakeFilter());
   if (tokens_.IsOperator("(")) {
     ASSIGN_OR_RETURN(node.arguments, ParseArguments());
   }
@@ -231,6 +259,16 @@ ExpressionParser::Result ExpressionParser::ParseCall(ExpressionPtr callee) {
   return Make(line, below, std::move(node));
 }
 
+absl::Status ExpressionParser::ParseUnpacked(CallArguments& arguments) {
+  const bool named = tokens_.Take().text == "**";
+  ExpressionPtr& into = named ? arguments.unpacked_named : arguments.unpacked;
+  if (into != nullptr || arguments.unpacked_named != nullptr) {
+    return tokens_.Unexpected("one unpacked argument at most");
+  }
+  ASSIGN_OR_RETURN(into, Parse(Conditionals::kAllowed));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<CallArguments> ExpressionParser::ParseArguments() {
   tokens_.Take();
   CallArguments arguments;
@@ -238,12 +276,18 @@ absl::StatusOr<CallArguments> ExpressionParser::ParseArguments() {
   while (!tokens_.IsOperator(")")) {
     if (!comma) return tokens_.Unexpected("',' or ')'");
     if (tokens_.IsOperator("*") || tokens_.IsOperator("**")) {
-      return Unknown(tokens_.line(), "an argument that is unpacked");
+      RETURN_IF_ERROR(ParseUnpacked(arguments));
+      comma = tokens_.SkipOperator(",");
+      continue;
     }
     const bool named = tokens_.Is(TokenType::kName) &&
                        tokens_.ahead().type == TokenType::kOperator &&
                        tokens_.ahead().text == "=";
     std::string name;
+    if (arguments.unpacked_named != nullptr ||
+        (!named && arguments.unpacked != nullptr)) {
+      return tokens_.Unexpected("an end after an unpacked argument");
+    }
     if (named) {
       name = tokens_.Take().text;
       tokens_.Take();

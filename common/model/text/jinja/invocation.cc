@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -90,7 +91,16 @@ absl::StatusOr<int64_t> IntegerArgument(const Invocation& call,
 
 absl::StatusOr<Value::ListPtr> Iterated(const Value& value, Budget& budget,
                                         int line) {
-  if (value.list() != nullptr) return value.shared_list();
+  if (const List* items = value.list()) {
+    if (items->kind != List::Kind::kGenerator) return value.shared_list();
+    const size_t taken = std::exchange(items->taken, items->items.size());
+    if (taken == 0) return value.shared_list();
+    auto rest = std::make_shared<List>();
+    rest->items.assign(items->items.begin() + static_cast<ptrdiff_t>(taken),
+                       items->items.end());
+    rest->depth = items->depth;
+    return rest;
+  }
   auto list = std::make_shared<List>();
   if (const Dict* dict = value.dict()) {
     RETURN_IF_ERROR(budget.TakeBytes(dict->items.size() * sizeof(Value), line));
@@ -109,6 +119,24 @@ absl::StatusOr<Value::ListPtr> Iterated(const Value& value, Budget& budget,
   return list;
 }
 
+absl::StatusOr<Value> LengthOf(const Value& value, const Invocation& call) {
+  const auto size = [](size_t count) {
+    return Value(static_cast<int64_t>(count));
+  };
+  if (const Text* text = value.text()) {
+    RETURN_IF_ERROR(call.budget.TakeBytes(text->size(), call.line));
+    return size(CountUtf8(text->bytes()));
+  }
+  const List* list = value.list();
+  if (list != nullptr && list->kind != List::Kind::kGenerator) {
+    return size(list->items.size());
+  }
+  if (const Dict* dict = value.dict()) return size(dict->items.size());
+  if (value.undefined() != nullptr) return size(0);
+  if (const Loop* loop = value.loop()) return size(loop->items->items.size());
+  return call.Fail(absl::StrCat("of a ", value.type_name()));
+}
+
 absl::StatusOr<Value> MakeList(List list, Budget& budget, int line) {
   RETURN_IF_ERROR(budget.TakeBytes(list.items.size() * sizeof(Value), line));
   for (const Value& item : list.items) {
@@ -116,6 +144,14 @@ absl::StatusOr<Value> MakeList(List list, Budget& budget, int line) {
     list.depth = std::max(list.depth, depth);
   }
   return Value(std::move(list));
+}
+
+absl::StatusOr<Value> MakeGenerator(std::vector<Value> items, Budget& budget,
+                                    int line) {
+  List list;
+  list.items = std::move(items);
+  list.kind = List::Kind::kGenerator;
+  return MakeList(std::move(list), budget, line);
 }
 
 absl::StatusOr<Value> MakeDict(Dict dict, Budget& budget, int line) {
@@ -126,6 +162,20 @@ absl::StatusOr<Value> MakeDict(Dict dict, Budget& budget, int line) {
     dict.depth = std::max(dict.depth, depth);
   }
   return Value(std::move(dict));
+}
+
+absl::Status CheckHashable(const Value& value, int line) {
+  const List* list = value.list();
+  const bool hashable = value.dict() == nullptr && value.space() == nullptr &&
+                        (list == nullptr || list->kind != List::Kind::kList);
+  if (!hashable) {
+    return Failure(line, absl::StrCat("a ", value.type_name(), " as a key"));
+  }
+  if (list == nullptr || !list->is_tuple()) return absl::OkStatus();
+  for (const Value& item : list->items) {
+    RETURN_IF_ERROR(CheckHashable(item, line));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status TakeSearch(absl::string_view text, absl::string_view needle,

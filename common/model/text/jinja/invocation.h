@@ -55,15 +55,24 @@ absl::StatusOr<int64_t> IntegerArgument(const Invocation& call,
                                         const Value* argument,
                                         int64_t otherwise);
 
-// What a `for` over the value sees: items, keys, characters, nothing.
+// What a `for` over the value sees: items, keys, characters, nothing. Reads a
+// generator to its end.
 // INVALID_ARGUMENT when it cannot be iterated over.
 absl::StatusOr<Value::ListPtr> Iterated(const Value& value, Budget& budget,
                                         int line);
 
+// Python's len(), an integer; INVALID_ARGUMENT for what has none.
+absl::StatusOr<Value> LengthOf(const Value& value, const Invocation& call);
+
 // Makes a value of data. UNIMPLEMENTED when an item is not data;
 // RESOURCE_EXHAUSTED when it nests deeper than kMaxDataDepth.
 absl::StatusOr<Value> MakeList(List list, Budget& budget, int line);
+absl::StatusOr<Value> MakeGenerator(std::vector<Value> items, Budget& budget,
+                                    int line);
 absl::StatusOr<Value> MakeDict(Dict dict, Budget& budget, int line);
+
+// INVALID_ARGUMENT for lists and dictionaries, which are no keys.
+absl::Status CheckHashable(const Value& value, int line);
 
 // Charges for looking for `needle` in `text`, before it is done.
 absl::Status TakeSearch(absl::string_view text, absl::string_view needle,

@@ -92,6 +92,11 @@ class Lexer {
     if (kept > 0) Add(TokenType::kData, data.substr(0, kept));
     Advance(data.size() + 2 + (sign == '-' || sign == '+' ? 1 : 0));
     if (kind == '#') return LexComment();
+    if (kind == '%') {
+      if (const absl::optional<size_t> end = RawTagEnd("raw")) {
+        return LexRaw(*end);
+      }
+    }
     return LexTag(kind == '{');
   }
 
@@ -118,6 +123,53 @@ class Lexer {
       Advance(1);
     }
     line_starting_ = source_[at_ - 1] == '\n';
+  }
+
+  // The end of a tag that holds only that word, if the rest of one is here; in
+  // it, the sign that stands before its end.
+  absl::optional<size_t> RawTagEnd(absl::string_view word) {
+    size_t at = at_;
+    const auto skip_space = [&] {
+      at += Stripped(source_.substr(at), Side::kLeft).begin;
+    };
+    skip_space();
+    if (source_.substr(at, word.size()) != word) return absl::nullopt;
+    at += word.size();
+    skip_space();
+    raw_sign_ = '\0';
+    const char next = at < source_.size() ? source_[at] : '\0';
+    if (next == '-' || (next == '+' && word == "endraw")) {
+      raw_sign_ = next;
+      ++at;
+    }
+    if (source_.substr(at, 2) != "%}") return absl::nullopt;
+    return at + 2;
+  }
+
+  // After the name of the tag `raw`: text without tags up to `endraw`.
+  absl::Status LexRaw(size_t begin) {
+    const int opened = line_;
+    Advance(begin - at_);
+    if (raw_sign_ == '-') SkipSpace();
+    const size_t data_begin = at_;
+    for (size_t tag = source_.find("{%", at_); tag != absl::string_view::npos;
+         tag = source_.find("{%", tag + 1)) {
+      const char sign = tag + 2 < source_.size() ? source_[tag + 2] : '\0';
+      const bool signed_tag = sign == '-' || sign == '+';
+      at_ = tag + 2 + (signed_tag ? 1 : 0);
+      const absl::optional<size_t> end = RawTagEnd("endraw");
+      at_ = data_begin;
+      if (!end.has_value()) continue;
+      const absl::string_view data =
+          source_.substr(data_begin, tag - data_begin);
+      line_starting_ = source_[data_begin - 1] == '\n';
+      const size_t kept = KeptData(data, '%', signed_tag ? sign : '\0');
+      if (kept > 0) Add(TokenType::kData, data.substr(0, kept));
+      Advance(*end - at_);
+      EndTag(raw_sign_, true);
+      return absl::OkStatus();
+    }
+    return Failure(opened, "tag 'raw' has no 'endraw'");
   }
 
   absl::Status LexComment() {
@@ -200,9 +252,6 @@ class Lexer {
     size_t length = 0;
     while (length < rest().size() && IsNameByte(rest()[length])) ++length;
     const absl::string_view name = rest().substr(0, length);
-    if (name == "raw" && tokens_.back().type == TokenType::kBlockBegin) {
-      return Unknown(line_, "tag 'raw'");
-    }
     Add(TokenType::kName, name);
     Advance(length);
     return absl::OkStatus();
@@ -293,6 +342,7 @@ class Lexer {
   int line_ = 1;
   // Whether what was read last ends a line.
   bool line_starting_ = true;
+  char raw_sign_ = '\0';        // what RawTagEnd found
   std::vector<char> brackets_;  // the closing ones that are due
   std::vector<Token> tokens_;
 };

@@ -23,7 +23,8 @@ inline int Height(const CallArguments& arguments) {
   for (const auto& [name, argument] : arguments.named) {
     height = std::max(height, Height(argument));
   }
-  return height;
+  height = std::max(height, Height(arguments.unpacked));
+  return std::max(height, Height(arguments.unpacked_named));
 }
 
 // Wraps a node over children of which the highest is `below`.

@@ -5,10 +5,8 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/model/text/jinja/text_functions.h"
+#include "common/model/text/jinja/operators.h"
 
 namespace penstock::jinja {
 namespace {
@@ -32,62 +30,17 @@ constexpr absl::string_view kListAttributes[] = {
     "append", "clear", "copy",   "count",   "extend", "index",
     "insert", "pop",   "remove", "reverse", "sort"};
 
-// Makes a method of a function of texts.
-template <absl::StatusOr<Value> (*kFunction)(const Text&, const Invocation&)>
-absl::StatusOr<Value> OfText(const Value& object, const Invocation& call) {
-  return kFunction(*object.text(), call);
-}
-
-template <Side kSide>
-absl::StatusOr<Value> Strip(const Text& text, const Invocation& call) {
-  return Trim(text, kSide, call);
-}
-
-// A method that takes nothing.
-template <absl::StatusOr<Value> (*kFunction)(const Text&, const Invocation&)>
-absl::StatusOr<Value> Alone(const Text& text, const Invocation& call) {
-  RETURN_IF_ERROR(call.Bind({}, 0).status());
-  return kFunction(text, call);
-}
-
-// Whether the text begins (or ends) with the argument, a str or a tuple of.
-template <bool kEnd>
-absl::StatusOr<Value> HasAffix(const Text& text, const Invocation& call) {
-  ASSIGN_OR_RETURN(const auto bound, call.Bind({"affix"}, 1));
-  const auto matches = [&](const Text& affix) {
-    return kEnd ? absl::EndsWith(text.bytes(), affix.bytes())
-                : absl::StartsWith(text.bytes(), affix.bytes());
-  };
-  RETURN_IF_ERROR(call.budget.TakeBytes(text.size(), call.line));
-  if (const Text* affix = bound[0]->text()) return Value(matches(*affix));
-  const List* affixes = bound[0]->list();
-  if (affixes == nullptr || !affixes->tuple) {
-    return call.Fail("takes a str or a tuple of strs");
-  }
-  for (const Value& affix : affixes->items) {
-    RETURN_IF_ERROR(call.budget.TakeBytes(text.size(), call.line));
-    if (affix.text() == nullptr) return call.Fail("takes a tuple of strs");
-    if (matches(*affix.text())) return Value(true);
-  }
-  return Value(false);
-}
-
-absl::StatusOr<Value> JoinOf(const Text& glue, const Invocation& call) {
-  ASSIGN_OR_RETURN(const auto bound, call.Bind({"iterable"}, 1));
-  ASSIGN_OR_RETURN(const Value::ListPtr items,
-                   Iterated(*bound[0], call.budget, call.line));
-  for (const Value& item : items->items) {
-    if (item.text() == nullptr) {
-      return call.Fail(absl::StrCat("takes strs, not a ", item.type_name()));
-    }
-  }
-  return Join(*items, glue, call);
-}
+constexpr absl::string_view kTupleAttributes[] = {"count", "index"};
+constexpr absl::string_view kChangesList[] = {
+    "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"};
+constexpr absl::string_view kChangesDict[] = {"clear", "pop", "popitem",
+                                              "setdefault", "update"};
 
 absl::StatusOr<Value> Get(const Value& object, const Invocation& call) {
   ASSIGN_OR_RETURN(const auto bound, call.Bind({"key", "default"}, 1));
   RETURN_IF_ERROR(call.budget.TakeSteps(
       static_cast<int64_t>(object.dict()->items.size()), call.line));
+  RETURN_IF_ERROR(CheckHashable(*bound[0], call.line));
   const Text* key = bound[0]->text();
   const Value* item =
       key == nullptr ? nullptr : object.dict()->Find(key->bytes());
@@ -103,12 +56,58 @@ absl::StatusOr<Value> Cycle(const Value& object, const Invocation& call) {
   return values[static_cast<size_t>(object.loop()->index0) % values.size()];
 }
 
+// Whether the values are others than those of the call before.
+absl::StatusOr<Value> Changed(const Value& object, const Invocation& call) {
+  if (!call.arguments.named.empty()) return call.Fail("takes values");
+  Loop& loop = *object.loop();
+  ASSIGN_OR_RETURN(const Value asked,
+                   MakeList({call.arguments.positional, List::Kind::kTuple},
+                            call.budget, call.line));
+  bool same = false;
+  if (loop.asked != nullptr) {
+    ASSIGN_OR_RETURN(
+        same, Equal(asked, Value(List(*loop.asked)), call.budget, call.line));
+  }
+  loop.asked = asked.shared_list();
+  return Value(!same);
+}
+
+absl::StatusOr<Value> Copy(const Value& object, const Invocation& call) {
+  RETURN_IF_ERROR(call.Bind({}, 0).status());
+  return object;
+}
+
+absl::StatusOr<Value> CountItems(const Value& object, const Invocation& call) {
+  ASSIGN_OR_RETURN(const auto bound, call.Bind({"value"}, 1));
+  int64_t count = 0;
+  for (const Value& item : object.list()->items) {
+    ASSIGN_OR_RETURN(const bool equal,
+                     Equal(item, *bound[0], call.budget, call.line));
+    count += equal ? 1 : 0;
+  }
+  return Value(count);
+}
+
+absl::StatusOr<Value> IndexOfItem(const Value& object, const Invocation& call) {
+  ASSIGN_OR_RETURN(const auto bound, call.Bind({"value"}, 1));
+  const std::vector<Value>& items = object.list()->items;
+  for (size_t i = 0; i < items.size(); ++i) {
+    ASSIGN_OR_RETURN(const bool equal,
+                     Equal(items[i], *bound[0], call.budget, call.line));
+    if (equal) return Value(static_cast<int64_t>(i));
+  }
+  return call.Fail("does not find it");
+}
+
 enum class Part { kKeys, kValues, kItems };
 
 template <Part kPart>
 absl::StatusOr<Value> Parts(const Value& object, const Invocation& call) {
   RETURN_IF_ERROR(call.Bind({}, 0).status());
   List parts;
+  parts.kind = kPart == Part::kKeys     ? List::Kind::kKeys
+               : kPart == Part::kValues ? List::Kind::kValues
+                                        : List::Kind::kItems;
   RETURN_IF_ERROR(call.budget.TakeBytes(
       object.dict()->items.size() * sizeof(Value), call.line));
   for (const auto& [key, value] : object.dict()->items) {
@@ -119,52 +118,46 @@ absl::StatusOr<Value> Parts(const Value& object, const Invocation& call) {
     }
     Value part(key);
     if (kPart == Part::kItems) {
-      ASSIGN_OR_RETURN(part, MakeList({{std::move(part), value}, true},
-                                      call.budget, call.line));
+      ASSIGN_OR_RETURN(part,
+                       MakeList({{std::move(part), value}, List::Kind::kTuple},
+                                call.budget, call.line));
     }
     parts.items.push_back(std::move(part));
   }
   return MakeList(std::move(parts), call.budget, call.line);
 }
 
-struct Row {
-  absl::string_view name;
-  Method method;
-};
-
-constexpr Row kTextMethods[] = {
-    {"capitalize", OfText<Alone<Capitalize>>},
-    {"endswith", OfText<HasAffix<true>>},
-    {"join", OfText<JoinOf>},
-    {"lower", OfText<Alone<Lower>>},
-    {"lstrip", OfText<Strip<Side::kLeft>>},
-    {"replace", OfText<Replace>},
-    {"rstrip", OfText<Strip<Side::kRight>>},
-    {"split", OfText<Split>},
-    {"startswith", OfText<HasAffix<false>>},
-    {"strip", OfText<Strip<Side::kBoth>>},
-    {"upper", OfText<Alone<Upper>>},
-};
-
-constexpr Row kDictMethods[] = {
+constexpr MethodRow kDictMethods[] = {
+    {"copy", Copy},
     {"get", Get},
     {"items", Parts<Part::kItems>},
     {"keys", Parts<Part::kKeys>},
     {"values", Parts<Part::kValues>},
 };
 
-constexpr Row kLoopMethods[] = {
+constexpr MethodRow kListMethods[] = {
+    {"copy", Copy},
+    {"count", CountItems},
+    {"index", IndexOfItem},
+};
+
+constexpr MethodRow kLoopMethods[] = {
+    {"changed", Changed},
     {"cycle", Cycle},
 };
 
 }  // namespace
 
 Method FindMethod(const Value& object, absl::string_view name) {
-  absl::Span<const Row> rows;
-  if (object.text() != nullptr) rows = kTextMethods;
+  absl::Span<const MethodRow> rows;
+  if (object.text() != nullptr) rows = TextMethods();
   if (object.dict() != nullptr) rows = kDictMethods;
+  if (object.list() != nullptr) rows = kListMethods;
   if (object.loop() != nullptr) rows = kLoopMethods;
-  for (const Row& row : rows) {
+  if (object.list() != nullptr && !HasPythonAttribute(object, name)) {
+    return nullptr;
+  }
+  for (const MethodRow& row : rows) {
     if (row.name == name) return row.method;
   }
   return nullptr;
@@ -174,8 +167,21 @@ bool HasPythonAttribute(const Value& object, absl::string_view name) {
   absl::Span<const absl::string_view> names;
   if (object.text() != nullptr) names = kTextAttributes;
   if (object.dict() != nullptr) names = kDictAttributes;
-  if (object.list() != nullptr) names = kListAttributes;
+  if (const List* list = object.list()) {
+    if (list->kind == List::Kind::kList) names = kListAttributes;
+    if (list->is_tuple() || list->kind == List::Kind::kRange) {
+      names = kTupleAttributes;
+    }
+  }
   return absl::c_linear_search(names, name);
+}
+
+bool ChangesData(const Value& object, absl::string_view name) {
+  if (object.dict() != nullptr) {
+    return absl::c_linear_search(kChangesDict, name);
+  }
+  return object.list() != nullptr && object.list()->kind == List::Kind::kList &&
+         absl::c_linear_search(kChangesList, name);
 }
 
 }  // namespace penstock::jinja

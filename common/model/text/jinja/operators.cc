@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/model/text/jinja/error.h"
+#include "common/model/text/jinja/formatting.h"
 #include "common/model/text/jinja/invocation.h"
 
 namespace penstock::jinja {
@@ -35,9 +36,14 @@ absl::Status Mismatch(absl::string_view op, const Value& left,
 
 absl::StatusOr<bool> EqualLists(const List& left, const List& right,
                                 Budget& budget, int line) {
-  if (left.tuple != right.tuple || left.items.size() != right.items.size()) {
-    return false;
+  const bool same_type =
+      left.kind == right.kind || (left.is_tuple() && right.is_tuple());
+  if (!same_type) return false;
+  if (!left.has_places()) {
+    return Unknown(line,
+                   absl::StrCat("comparing a ", Value(List(left)).type_name()));
   }
+  if (left.items.size() != right.items.size()) return false;
   for (size_t i = 0; i < left.items.size(); ++i) {
     ASSIGN_OR_RETURN(const bool equal,
                      Equal(left.items[i], right.items[i], budget, line));
@@ -71,17 +77,46 @@ absl::StatusOr<bool> Contains(const Value& container, const Value& item,
   if (const Dict* dict = container.dict()) {
     RETURN_IF_ERROR(
         budget.TakeSteps(static_cast<int64_t>(dict->items.size()), line));
+    RETURN_IF_ERROR(CheckHashable(item, line));
     return item.text() != nullptr &&
            dict->Find(item.text()->bytes()) != nullptr;
   }
   if (container.undefined() != nullptr) return false;
   const List* list = container.list();
   if (list == nullptr) return Mismatch("in", item, container, line);
-  for (const Value& other : list->items) {
-    ASSIGN_OR_RETURN(const bool equal, Equal(item, other, budget, line));
+  for (size_t i = list->taken; i < list->items.size(); ++i) {
+    // A generator is read up to what is found.
+    if (list->kind == List::Kind::kGenerator) list->taken = i + 1;
+    ASSIGN_OR_RETURN(const bool equal,
+                     Equal(item, list->items[i], budget, line));
     if (equal) return true;
   }
   return false;
+}
+
+absl::StatusOr<absl::optional<int>> Order(absl::string_view op,
+                                          const Value& left, const Value& right,
+                                          Budget& budget, int line);
+
+// The first items that differ decide, else the length.
+absl::StatusOr<absl::optional<int>> OrderOfLists(absl::string_view op,
+                                                 const Value& left,
+                                                 const Value& right,
+                                                 Budget& budget, int line) {
+  const List& a = *left.list();
+  const List& b = *right.list();
+  const bool lists = a.kind == List::Kind::kList && b.kind == a.kind;
+  if (!lists && !(a.is_tuple() && b.is_tuple())) {
+    return Mismatch(op, left, right, line);
+  }
+  const size_t shared = std::min(a.items.size(), b.items.size());
+  for (size_t i = 0; i < shared; ++i) {
+    ASSIGN_OR_RETURN(const bool equal,
+                     Equal(a.items[i], b.items[i], budget, line));
+    if (!equal) return Order(op, a.items[i], b.items[i], budget, line);
+  }
+  if (a.items.size() == b.items.size()) return absl::optional<int>(0);
+  return absl::optional<int>(a.items.size() < b.items.size() ? -1 : 1);
 }
 
 // Negative, zero or positive as `left` stands to `right`; nullopt for NaN.
@@ -103,7 +138,7 @@ absl::StatusOr<absl::optional<int>> Order(absl::string_view op,
   const absl::optional<double> b = ToReal(right);
   if (!a.has_value() || !b.has_value()) {
     if (left.list() != nullptr && right.list() != nullptr) {
-      return Unknown(line, "an order of lists");
+      return OrderOfLists(op, left, right, budget, line);
     }
     return Mismatch(op, left, right, line);
   }
@@ -120,14 +155,17 @@ absl::StatusOr<Value> Add(const Value& left, const Value& right, Budget& budget,
     sum.Append(*right.text());
     return Value(std::move(sum));
   }
-  if (left.list() != nullptr && right.list() != nullptr &&
-      left.list()->tuple == right.list()->tuple) {
+  const bool lists = left.list() != nullptr && right.list() != nullptr;
+  if (lists && ((left.list()->kind == List::Kind::kList &&
+                 right.list()->kind == List::Kind::kList) ||
+                (left.list()->is_tuple() && right.list()->is_tuple()))) {
     const List& tail = *right.list();
     RETURN_IF_ERROR(budget.TakeBytes(
         (left.list()->items.size() + tail.items.size()) * sizeof(Value), line));
     List sum = *left.list();
     sum.items.insert(sum.items.end(), tail.items.begin(), tail.items.end());
     sum.depth = std::max(sum.depth, tail.depth);
+    if (sum.is_tuple()) sum.kind = List::Kind::kTuple;
     return Value(std::move(sum));
   }
   return Mismatch("+", left, right, line);
@@ -141,8 +179,29 @@ int64_t FloorDivide(int64_t a, int64_t b) {
 
 double FloorModulo(double a, double b) {
   const double remainder = std::fmod(a, b);
+  if (remainder == 0) return std::copysign(0.0, b);
   return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b
                                                       : remainder;
+}
+
+// Python's `**` of integers: a negative power gives a float.
+absl::StatusOr<Value> Power(int64_t base, int64_t power, int line) {
+  if (power < 0) {
+    if (base == 0) return Failure(line, "zero to a negative power");
+    return Value(
+        std::pow(static_cast<double>(base), static_cast<double>(power)));
+  }
+  int64_t result = 1;
+  while (power > 0) {
+    if ((power & 1) != 0 && __builtin_mul_overflow(result, base, &result)) {
+      return Unknown(line, "an integer over 64 bits");
+    }
+    power >>= 1;
+    if (power > 0 && __builtin_mul_overflow(base, base, &base)) {
+      return Unknown(line, "an integer over 64 bits");
+    }
+  }
+  return Value(result);
 }
 
 absl::StatusOr<Value> Integers(BinaryOperator op, int64_t a, int64_t b,
@@ -171,6 +230,8 @@ absl::StatusOr<Value> Integers(BinaryOperator op, int64_t a, int64_t b,
       result = FloorDivide(a, b);
       if (op == BinaryOperator::kModulo) result = a - result * b;
       break;
+    case BinaryOperator::kPower:
+      return Power(a, b, line);
   }
   if (overflow) return Unknown(line, "an integer over 64 bits");
   return Value(result);
@@ -184,6 +245,16 @@ absl::StatusOr<Value> Reals(BinaryOperator op, double a, double b, int line) {
       return Value(a - b);
     case BinaryOperator::kMultiply:
       return Value(a * b);
+    case BinaryOperator::kPower:
+      if (a == 0 && b < 0) return Failure(line, "zero to a negative power");
+      if (a < 0 && b != std::floor(b)) {
+        return Unknown(line, "a complex number");
+      }
+      if (std::isfinite(a) && std::isfinite(b) &&
+          !std::isfinite(std::pow(a, b))) {
+        return Failure(line, "a power that is too large");
+      }
+      return Value(std::pow(a, b));
     default:
       break;
   }
@@ -193,7 +264,41 @@ absl::StatusOr<Value> Reals(BinaryOperator op, double a, double b, int line) {
   return Value(std::floor(a / b));
 }
 
-constexpr absl::string_view kSpellings[] = {"+", "-", "*", "/", "//", "%"};
+constexpr absl::string_view kSpellings[] = {"+",  "-", "*", "/",
+                                            "//", "%", "**"};
+
+// A text or list several times over.
+absl::StatusOr<Value> Repeated(const Value& sequence, int64_t times,
+                               Budget& budget, int line) {
+  const auto count = static_cast<size_t>(std::max<int64_t>(times, 0));
+  const size_t size = sequence.text() != nullptr
+                          ? sequence.text()->size()
+                          : sequence.list()->items.size() * sizeof(Value);
+  if (size > 0 && count > (size_t{1} << 40) / size) {
+    return Exhausted(line, "repeats too much");
+  }
+  RETURN_IF_ERROR(budget.TakeBytes(count * size, line));
+  if (const Text* text = sequence.text()) {
+    Text repeated;
+    for (size_t i = 0; i < (size == 0 ? 0 : count); ++i) repeated.Append(*text);
+    return Value(std::move(repeated));
+  }
+  const List& list = *sequence.list();
+  List repeated;
+  repeated.kind = list.is_tuple() ? List::Kind::kTuple : List::Kind::kList;
+  repeated.depth = list.depth;
+  for (size_t i = 0; i < (size == 0 ? 0 : count); ++i) {
+    repeated.items.insert(repeated.items.end(), list.items.begin(),
+                          list.items.end());
+  }
+  return Value(std::move(repeated));
+}
+
+bool IsSequence(const Value& value) {
+  return value.text() != nullptr ||
+         (value.list() != nullptr && (value.list()->is_tuple() ||
+                                      value.list()->kind == List::Kind::kList));
+}
 
 }  // namespace
 
@@ -273,16 +378,18 @@ absl::StatusOr<Value> Apply(BinaryOperator op, const Value& left,
   if (a.has_value() && b.has_value()) return Reals(op, *a, *b, line);
   if (op == BinaryOperator::kAdd) return Add(left, right, budget, line);
   const absl::string_view spelling = kSpellings[static_cast<int>(op)];
-  const bool left_sequence = left.text() != nullptr || left.list() != nullptr;
-  const bool right_sequence =
-      right.text() != nullptr || right.list() != nullptr;
   if (op == BinaryOperator::kModulo && left.text() != nullptr) {
-    return Unknown(line, "formatting with '%'");
+    ASSIGN_OR_RETURN(Text text,
+                     FormatPercent(*left.text(), right, budget, line));
+    return Value(std::move(text));
   }
-  if (op == BinaryOperator::kMultiply &&
-      ((left_sequence && right.AsInteger() != nullptr) ||
-       (right_sequence && left.AsInteger() != nullptr))) {
-    return Unknown(line, "repeating with '*'");
+  if (op == BinaryOperator::kMultiply) {
+    if (IsSequence(left) && right.AsInteger() != nullptr) {
+      return Repeated(left, *right.AsInteger(), budget, line);
+    }
+    if (IsSequence(right) && left.AsInteger() != nullptr) {
+      return Repeated(right, *left.AsInteger(), budget, line);
+    }
   }
   return Mismatch(spelling, left, right, line);
 }

@@ -103,7 +103,8 @@ absl::StatusOr<Value> Subscript(const Value& object, const Value& index,
   const int64_t* number = index.AsInteger();
   size_t at = 0;
   if (const List* list = object.list()) {
-    if (number == nullptr || !Locate(*number, list->items.size(), at)) {
+    if (number == nullptr || !list->has_places() ||
+        !Locate(*number, list->items.size(), at)) {
       return Missing(index);
     }
     return list->items[at];
@@ -120,13 +121,13 @@ absl::StatusOr<Value> Subscript(const Value& object, const Value& index,
 
 absl::StatusOr<Value> Sliced(const Value& object, const SliceBounds& bounds,
                              Budget& budget, int line) {
-  if (const List* list = object.list()) {
+  if (const List* list = object.list(); list != nullptr && list->has_places()) {
     RETURN_IF_ERROR(budget.TakeBytes(
         list->items.size() * (sizeof(Value) + sizeof(size_t)), line));
     ASSIGN_OR_RETURN(const std::vector<size_t> places,
                      SlicePlaces(bounds, list->items.size(), line));
     List slice;
-    slice.tuple = list->tuple;
+    slice.kind = list->is_tuple() ? List::Kind::kTuple : list->kind;
     slice.depth = list->depth;
     for (const size_t place : places) slice.items.push_back(list->items[place]);
     return Value(std::move(slice));
@@ -146,7 +147,7 @@ absl::StatusOr<Value> Sliced(const Value& object, const SliceBounds& bounds,
   if (const Undefined* undefined = object.undefined()) {
     return Failure(line, absl::StrCat(undefined->what, " is undefined"));
   }
-  return Value(Undefined{absl::StrCat("a slice of a ", object.type_name())});
+  return Failure(line, absl::StrCat("a slice of a ", object.type_name()));
 }
 
 }  // namespace penstock::jinja

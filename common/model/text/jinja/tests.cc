@@ -4,7 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/model/text/jinja/error.h"
+#include "common/model/text/jinja/filters.h"
+#include "common/model/text/jinja/letters.h"
 #include "common/model/text/jinja/operators.h"
+#include "common/model/text/jinja/printer.h"
 
 namespace penstock::jinja {
 namespace {
@@ -34,11 +38,48 @@ bool IsNumber(const Value& value) {
 bool IsString(const Value& value) { return value.text() != nullptr; }
 bool IsMapping(const Value& value) { return value.dict() != nullptr; }
 // Jinja's Undefined behaves as an empty sequence here.
-bool IsSequence(const Value& value) {
+bool IsIterable(const Value& value) {
   return value.text() != nullptr || value.list() != nullptr ||
-         value.dict() != nullptr || value.undefined() != nullptr;
+         value.dict() != nullptr || value.undefined() != nullptr ||
+         value.loop() != nullptr;
 }
-bool IsCallable(const Value& value) { return value.function() != nullptr; }
+bool IsSequence(const Value& value) {
+  const List* list = value.list();
+  return IsIterable(value) && value.loop() == nullptr &&
+         (list == nullptr || list->has_places());
+}
+bool IsCallable(const Value& value) {
+  // Undefined can be called, to fail.
+  return value.function() != nullptr || value.closure() != nullptr ||
+         value.loop() != nullptr || value.undefined() != nullptr;
+}
+bool IsEscaped(const Value&) { return false; }
+
+template <LetterCase kCase>
+absl::StatusOr<bool> IsInCase(const Value& value, const Invocation& call) {
+  RETURN_IF_ERROR(call.Bind({}, 0).status());
+  ASSIGN_OR_RETURN(const Text text, Printed(value, call.budget, call.line));
+  RETURN_IF_ERROR(call.budget.TakeBytes(text.size(), call.line));
+  return HasCase(text.bytes(), kCase);
+}
+
+// Identity, where values show it: of singletons, and of other types.
+absl::StatusOr<bool> IsSame(const Value& value, const Invocation& call) {
+  ASSIGN_OR_RETURN(const auto bound, call.Bind({"other"}, 1));
+  const Value& other = *bound[0];
+  if (value.type_name() != other.type_name()) return false;
+  if (value.is_none()) return true;
+  if (value.boolean() != nullptr) return *value.boolean() == *other.boolean();
+  return Unknown(call.line, absl::StrCat("sameas of a ", value.type_name()));
+}
+
+template <bool kFilter>
+absl::StatusOr<bool> IsNamed(const Value& value, const Invocation& call) {
+  RETURN_IF_ERROR(call.Bind({}, 0).status());
+  if (value.text() == nullptr) return false;
+  const absl::string_view name = value.text()->bytes();
+  return kFilter ? FindFilter(name) != nullptr : FindTest(name) != nullptr;
+}
 
 template <Comparison kComparison>
 absl::StatusOr<bool> Compared(const Value& value, const Invocation& call) {
@@ -70,22 +111,31 @@ absl::StatusOr<bool> IsDivisible(const Value& value, const Invocation& call) {
 }
 
 constexpr Test kTests[] = {
+    {"!=", Compared<Comparison::kNotEqual>},
+    {"<", Compared<Comparison::kLess>},
+    {"<=", Compared<Comparison::kLessOrEqual>},
+    {"==", Compared<Comparison::kEqual>},
+    {">", Compared<Comparison::kGreater>},
+    {">=", Compared<Comparison::kGreaterOrEqual>},
     {"boolean", Plain<IsBoolean>},
     {"callable", Plain<IsCallable>},
     {"defined", Plain<IsDefined>},
     {"divisibleby", IsDivisible},
     {"eq", Compared<Comparison::kEqual>},
     {"equalto", Compared<Comparison::kEqual>},
+    {"escaped", Plain<IsEscaped>},
     {"even", IsEven},
     {"false", Plain<IsFalse>},
+    {"filter", IsNamed<true>},
     {"float", Plain<IsFloat>},
     {"ge", Compared<Comparison::kGreaterOrEqual>},
     {"greaterthan", Compared<Comparison::kGreater>},
     {"gt", Compared<Comparison::kGreater>},
     {"in", Compared<Comparison::kIn>},
     {"integer", Plain<IsInteger>},
-    {"iterable", Plain<IsSequence>},
+    {"iterable", Plain<IsIterable>},
     {"le", Compared<Comparison::kLessOrEqual>},
+    {"lower", IsInCase<LetterCase::kLower>},
     {"lessthan", Compared<Comparison::kLess>},
     {"lt", Compared<Comparison::kLess>},
     {"mapping", Plain<IsMapping>},
@@ -93,10 +143,13 @@ constexpr Test kTests[] = {
     {"none", Plain<IsNone>},
     {"number", Plain<IsNumber>},
     {"odd", IsOdd},
+    {"sameas", IsSame},
     {"sequence", Plain<IsSequence>},
     {"string", Plain<IsString>},
+    {"test", IsNamed<false>},
     {"true", Plain<IsTrue>},
     {"undefined", Plain<IsUndefined>},
+    {"upper", IsInCase<LetterCase::kUpper>},
 };
 
 }  // namespace

@@ -1,42 +1,20 @@
 #include "common/model/text/jinja/text_functions.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/model/text/jinja/error.h"
+#include "common/model/text/jinja/printer.h"
 #include "common/model/utf8.h"
 
 namespace penstock::jinja {
 namespace {
-
-// Letters of `text` as `change` maps them by their offset.
-template <typename Change>
-absl::StatusOr<Value> MapAscii(const Text& text, const Invocation& call,
-                               Change change) {
-  RETURN_IF_ERROR(call.budget.TakeBytes(text.size(), call.line));
-  std::string bytes(text.bytes());
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    if (!absl::ascii_isascii(bytes[i])) {
-      return Unknown(call.line,
-                     absl::StrCat(call.name, " of letters outside ASCII"));
-    }
-    bytes[i] = change(bytes[i], i);
-  }
-  Text mapped;
-  size_t begin = 0;
-  for (const Text::Run& run : text.runs()) {
-    mapped.Append(absl::string_view(bytes).substr(begin, run.end - begin),
-                  run.from_message);
-    begin = run.end;
-  }
-  return Value(std::move(mapped));
-}
 
 // Splits at runs of white space, which also goes from both ends: all but what
 // comes after the last split that is allowed.
@@ -73,6 +51,61 @@ List SplitAt(const Text& text, absl::string_view separator, int64_t most) {
   return parts;
 }
 
+// The two from the right, last part first.
+List RightSplitAtSpace(const Text& text, int64_t most) {
+  List words;
+  absl::string_view bytes = text.bytes();
+  size_t end = Stripped(bytes, Side::kRight).end;
+  while (end > 0) {
+    if (static_cast<int64_t>(words.items.size()) == most) {
+      words.items.emplace_back(text.Slice(0, end));
+      return words;
+    }
+    size_t begin = end;
+    while (begin > 0) {
+      size_t last = begin - 1;
+      while ((bytes[last] & 0xC0) == 0x80) --last;
+      if (IsPythonSpace(DecodeUtf8(bytes.substr(last)))) break;
+      begin = last;
+    }
+    words.items.emplace_back(text.Slice(begin, end));
+    end = Stripped(bytes.substr(0, begin), Side::kRight).end;
+  }
+  return words;
+}
+
+List RightSplitAt(const Text& text, absl::string_view separator, int64_t most) {
+  List parts;
+  size_t end = text.size();
+  while (static_cast<int64_t>(parts.items.size()) < most) {
+    const absl::string_view rest = text.bytes().substr(0, end);
+    const size_t at = rest.rfind(separator);
+    if (at == absl::string_view::npos) break;
+    parts.items.emplace_back(text.Slice(at + separator.size(), end));
+    end = at;
+  }
+  parts.items.emplace_back(text.Slice(0, end));
+  return parts;
+}
+
+// `fresh` before each character and at the end, `left` times at most.
+absl::StatusOr<Value> Interleaved(const Text& text, const Text& fresh,
+                                  int64_t left, const Invocation& call) {
+  RETURN_IF_ERROR(call.budget.TakeBytes(text.size(), call.line));
+  Text out;
+  for (size_t at = 0; at <= text.size();) {
+    if (left-- > 0) {
+      RETURN_IF_ERROR(call.budget.TakeBytes(fresh.size(), call.line));
+      out.Append(fresh);
+    }
+    if (at == text.size()) break;
+    const size_t end = at + Utf8Length(text.bytes(), at);
+    out.Append(text, at, end);
+    at = end;
+  }
+  return Value(std::move(out));
+}
+
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 
 }  // namespace
@@ -90,22 +123,6 @@ absl::StatusOr<Value> Trim(const Text& text, Side side,
   return Value(text.Slice(left.begin, left.end));
 }
 
-absl::StatusOr<Value> Upper(const Text& text, const Invocation& call) {
-  return MapAscii(text, call,
-                  [](char c, size_t) { return absl::ascii_toupper(c); });
-}
-
-absl::StatusOr<Value> Lower(const Text& text, const Invocation& call) {
-  return MapAscii(text, call,
-                  [](char c, size_t) { return absl::ascii_tolower(c); });
-}
-
-absl::StatusOr<Value> Capitalize(const Text& text, const Invocation& call) {
-  return MapAscii(text, call, [](char c, size_t at) {
-    return at == 0 ? absl::ascii_toupper(c) : absl::ascii_tolower(c);
-  });
-}
-
 absl::StatusOr<Value> Replace(const Text& text, const Invocation& call) {
   ASSIGN_OR_RETURN(const auto bound, call.Bind({"old", "new", "count"}, 2));
   if (bound[0]->text() == nullptr || bound[1]->text() == nullptr) {
@@ -115,7 +132,7 @@ absl::StatusOr<Value> Replace(const Text& text, const Invocation& call) {
   const Text& fresh = *bound[1]->text();
   ASSIGN_OR_RETURN(int64_t left, IntegerArgument(call, bound[2], -1));
   if (left < 0) left = kAll;
-  if (old.empty()) return Unknown(call.line, "replacing an empty str");
+  if (old.empty()) return Interleaved(text, fresh, left, call);
   RETURN_IF_ERROR(TakeSearch(text.bytes(), old, call.budget, call.line));
   Text replaced;
   size_t begin = 0;
@@ -155,11 +172,77 @@ absl::StatusOr<Value> Split(const Text& text, const Invocation& call) {
   return MakeList(std::move(parts), call.budget, call.line);
 }
 
+absl::StatusOr<Value> RightSplit(const Text& text, const Invocation& call) {
+  ASSIGN_OR_RETURN(const auto bound, call.Bind({"sep", "maxsplit"}, 0));
+  ASSIGN_OR_RETURN(int64_t most, IntegerArgument(call, bound[1], -1));
+  // Without a bound both ways give the same.
+  if (most < 0) return Split(text, call);
+  const bool at_space = bound[0] == nullptr || bound[0]->is_none();
+  ASSIGN_OR_RETURN(const Text separator, TextArgument(call, bound[0], ""));
+  if (!at_space && separator.empty()) {
+    return call.Fail("needs a separator that is not empty");
+  }
+  RETURN_IF_ERROR(
+      TakeSearch(text.bytes(), separator.bytes(), call.budget, call.line));
+  RETURN_IF_ERROR(call.budget.TakeBytes(
+      text.size() * (1 + sizeof(Value) + sizeof(Text)), call.line));
+  List parts = at_space ? RightSplitAtSpace(text, most)
+                        : RightSplitAt(text, separator.bytes(), most);
+  std::reverse(parts.items.begin(), parts.items.end());
+  return MakeList(std::move(parts), call.budget, call.line);
+}
+
+absl::StatusOr<Value> Padded(const Text& text, Side side, int64_t width,
+                             const Text& fill, const Invocation& call) {
+  RETURN_IF_ERROR(call.budget.TakeBytes(text.size(), call.line));
+  const auto size = static_cast<int64_t>(CountUtf8(text.bytes()));
+  if (width <= size) return Value(text);
+  const int64_t missing = width - size;
+  RETURN_IF_ERROR(
+      call.budget.TakeBytes(static_cast<size_t>(missing), call.line));
+  RETURN_IF_ERROR(call.budget.TakeSteps(missing, call.line));
+  // As Python's center has it, the odd one goes left in an odd width.
+  const int64_t left = side == Side::kRight ? 0
+                       : side == Side::kLeft
+                           ? missing
+                           : missing / 2 + (missing & width & 1);
+  Text out;
+  for (int64_t i = 0; i < left; ++i) out.Append(fill);
+  out.Append(text);
+  for (int64_t i = left; i < missing; ++i) out.Append(fill);
+  return Value(std::move(out));
+}
+
+absl::StatusOr<std::vector<Text>> LinesOf(const Text& text, bool keep_ends,
+                                          Budget& budget, int line) {
+  const absl::string_view bytes = text.bytes();
+  std::vector<Text> lines;
+  size_t begin = 0;
+  for (size_t at = 0; at < bytes.size();) {
+    size_t end = at + Utf8Length(bytes, at);
+    const char32_t c = DecodeUtf8(bytes.substr(at));
+    if (!((c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 ||
+          c == 0x2028 || c == 0x2029)) {
+      at = end;
+      continue;
+    }
+    if (c == '\r' && bytes.substr(end, 1) == "\n") ++end;
+    RETURN_IF_ERROR(
+        budget.TakeBytes(end - begin + sizeof(Text) + sizeof(Value), line));
+    lines.push_back(text.Slice(begin, keep_ends ? end : at));
+    begin = end;
+    at = end;
+  }
+  if (begin < bytes.size()) lines.push_back(text.Slice(begin, bytes.size()));
+  return lines;
+}
+
 absl::StatusOr<Value> Join(const List& items, const Text& glue,
                            const Invocation& call) {
   Text joined;
   for (size_t i = 0; i < items.items.size(); ++i) {
-    ASSIGN_OR_RETURN(const Text item, Printed(items.items[i], call.line));
+    ASSIGN_OR_RETURN(const Text item,
+                     Printed(items.items[i], call.budget, call.line));
     RETURN_IF_ERROR(call.budget.TakeSteps(1, call.line));
     RETURN_IF_ERROR(
         call.budget.TakeBytes(item.size() + glue.size(), call.line));

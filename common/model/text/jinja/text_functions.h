@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "common/model/text/jinja/invocation.h"
 #include "common/model/text/jinja/text.h"
@@ -12,14 +15,18 @@ namespace penstock::jinja {
 
 // (chars = None)
 absl::StatusOr<Value> Trim(const Text& text, Side side, const Invocation& call);
-// Only of ASCII: UNIMPLEMENTED beyond it, where a wrong letter would be worse.
-absl::StatusOr<Value> Upper(const Text& text, const Invocation& call);
-absl::StatusOr<Value> Lower(const Text& text, const Invocation& call);
-absl::StatusOr<Value> Capitalize(const Text& text, const Invocation& call);
 // (old, new, count = -1)
 absl::StatusOr<Value> Replace(const Text& text, const Invocation& call);
 // (sep = None, maxsplit = -1)
 absl::StatusOr<Value> Split(const Text& text, const Invocation& call);
+absl::StatusOr<Value> RightSplit(const Text& text, const Invocation& call);
+// `fill` (one character) on the other sides up to a width in characters; with
+// kBoth the text is in the middle.
+absl::StatusOr<Value> Padded(const Text& text, Side side, int64_t width,
+                             const Text& fill, const Invocation& call);
+// The lines of a text, as str.splitlines cuts them.
+absl::StatusOr<std::vector<Text>> LinesOf(const Text& text, bool keep_ends,
+                                          Budget& budget, int line);
 // What stands between the items' texts is `glue`.
 absl::StatusOr<Value> Join(const List& items, const Text& glue,
                            const Invocation& call);

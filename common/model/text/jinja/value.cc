@@ -3,9 +3,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
-#include "common/model/text/jinja/error.h"
-
 namespace penstock::jinja {
 namespace {
 
@@ -19,6 +16,16 @@ const Value* Dict::Find(absl::string_view key) const {
     if (name.bytes() == key) return &value;
   }
   return nullptr;
+}
+
+void Dict::Put(const Text& key, Value value) {
+  for (auto& [name, item] : items) {
+    if (name.bytes() == key.bytes()) {
+      item = std::move(value);
+      return;
+    }
+  }
+  items.emplace_back(key, std::move(value));
 }
 
 const int64_t* Value::AsInteger() const {
@@ -37,17 +44,21 @@ bool Value::Truthy() const {
   if (const int64_t* value = AsInteger()) return *value != 0;
   if (const double* value = real()) return *value != 0;
   if (const Text* value = text()) return !value->empty();
-  if (const List* value = list()) return !value->items.empty();
+  if (const List* value = list()) {
+    return value->kind == List::Kind::kGenerator || !value->items.empty();
+  }
   if (const Dict* value = dict()) return !value->items.empty();
   return true;
 }
 
 absl::string_view Value::type_name() const {
   static constexpr absl::string_view kNames[] = {
-      "undefined", "None", "bool",      "int",  "float",   "str",
-      "list",      "dict", "namespace", "loop", "function"};
-  const List* items = list();
-  if (items != nullptr && items->tuple) return "tuple";
+      "undefined", "None", "bool",      "int",  "float",    "str",
+      "list",      "dict", "namespace", "loop", "function", "macro"};
+  static constexpr absl::string_view kLists[] = {
+      "list",      "tuple",       "tuple",      "range",
+      "dict_keys", "dict_values", "dict_items", "generator"};
+  if (const List* items = list()) return kLists[static_cast<int>(items->kind)];
   return kNames[data_.index()];
 }
 
@@ -65,20 +76,6 @@ std::string FormatReal(double value) {
   std::string text(buffer, end.ptr);
   if (plain && text.find('.') == std::string::npos) text += ".0";
   return text;
-}
-
-absl::StatusOr<Text> Printed(const Value& value, int line) {
-  if (const Text* text = value.text()) return *text;
-  if (value.undefined() != nullptr) return Text();
-  if (value.is_none()) return Text("None", false);
-  if (const bool* boolean = value.boolean()) {
-    return Text(*boolean ? "True" : "False", false);
-  }
-  if (const int64_t* integer = value.integer()) {
-    return Text(absl::StrCat(*integer), false);
-  }
-  if (const double* real = value.real()) return Text(FormatReal(*real), false);
-  return Unknown(line, absl::StrCat("printing a ", value.type_name()));
 }
 
 }  // namespace penstock::jinja

@@ -22,12 +22,31 @@ struct Undefined {
 };
 struct None {};
 
-// Lists and dictionaries are data only: no namespace, loop or function is ever
-// inside one, so there are no cycles. `depth` bounds recursion over them.
+// Lists and dictionaries are data only: no namespace, loop, function or macro
+// is ever inside one, so there are no cycles. `depth` bounds recursion over
+// them.
 struct List {
+  // All that Python iterates over and that is no str or dict.
+  enum class Kind {
+    kList,
+    kTuple,
+    kGroup,  // a tuple of `grouper` and `list`
+    kRange,
+    kKeys,  // of a dict, as are the next two
+    kValues,
+    kItems,
+    kGenerator,  // read once, and always true
+  };
+
   std::vector<Value> items;
-  bool tuple = false;
+  Kind kind = Kind::kList;
   int depth = 1;
+  // Of a generator: how many items have been read.
+  mutable size_t taken = 0;
+
+  bool is_tuple() const { return kind == Kind::kTuple || kind == Kind::kGroup; }
+  // Whether Python finds an item of it by number.
+  bool has_places() const { return kind <= Kind::kRange; }
 };
 struct Dict {
   // In order of insertion; keys differ.
@@ -35,6 +54,8 @@ struct Dict {
   int depth = 1;
 
   const Value* Find(absl::string_view key) const;
+  // Puts the value in the key's place, which a new key finds at the end.
+  void Put(const Text& key, Value value);
 };
 inline constexpr int kMaxDataDepth = 100;
 
@@ -43,15 +64,28 @@ struct Namespace {
   std::map<std::string, Value> attributes;
 };
 
-// `loop` inside a `for`.
+// `loop` inside a `for`; one for the whole of a run.
 struct Loop {
   std::shared_ptr<const List> items;
   int64_t index0 = 0;
+  int64_t depth0 = 0;  // of a recursive loop
+  // Of a recursive loop: itself and the scope that it stands in; else null.
+  const struct For* node = nullptr;
+  struct Scope* scope = nullptr;
+  // What `changed` was asked last; nothing before.
+  std::shared_ptr<const List> asked;
 };
 
 // A function of the template's world, called by its name.
 struct Function {
   const struct BuiltinFunction* builtin;
+};
+
+// A macro, or the body of a `call`, in the scope that it stands in. No value
+// outlives its scope: macros are never inside data.
+struct Closure {
+  const struct Macro* macro;
+  struct Scope* scope;
 };
 
 // Any value of the language. Cheap to copy: what is large is shared and
@@ -62,7 +96,7 @@ class Value {
   using ListPtr = std::shared_ptr<const List>;
   using DictPtr = std::shared_ptr<const Dict>;
   using NamespacePtr = std::shared_ptr<Namespace>;
-  using LoopPtr = std::shared_ptr<const Loop>;
+  using LoopPtr = std::shared_ptr<Loop>;
 
   Value() : data_(None()) {}
   explicit Value(bool value) : data_(value) {}
@@ -78,6 +112,7 @@ class Value {
   explicit Value(NamespacePtr space) : data_(std::move(space)) {}
   explicit Value(LoopPtr loop) : data_(std::move(loop)) {}
   explicit Value(Function function) : data_(function) {}
+  explicit Value(Closure closure) : data_(closure) {}
 
   // Each: null when the value is of another type.
   const Undefined* undefined() const { return std::get_if<Undefined>(&data_); }
@@ -88,8 +123,9 @@ class Value {
   const Text* text() const { return Shared<TextPtr>(); }
   const List* list() const { return Shared<ListPtr>(); }
   const Dict* dict() const { return Shared<DictPtr>(); }
-  const Loop* loop() const { return Shared<LoopPtr>(); }
+  Loop* loop() const { return Shared<LoopPtr>(); }
   const Function* function() const { return std::get_if<Function>(&data_); }
+  const Closure* closure() const { return std::get_if<Closure>(&data_); }
   Namespace* space() const {
     const auto* pointer = std::get_if<NamespacePtr>(&data_);
     return pointer == nullptr ? nullptr : pointer->get();
@@ -101,7 +137,8 @@ class Value {
   const int64_t* AsInteger() const;
   // Whether it may stand inside a list, a dictionary or a namespace.
   bool is_data() const {
-    return space() == nullptr && loop() == nullptr && function() == nullptr;
+    return space() == nullptr && loop() == nullptr && function() == nullptr &&
+           closure() == nullptr;
   }
   // How deep lists and dictionaries are nested in it; 0 for other data.
   int depth() const;
@@ -118,7 +155,7 @@ class Value {
   }
 
   std::variant<Undefined, None, bool, int64_t, double, TextPtr, ListPtr,
-               DictPtr, NamespacePtr, LoopPtr, Function>
+               DictPtr, NamespacePtr, LoopPtr, Function, Closure>
       data_;
 };
 
@@ -128,9 +165,5 @@ inline Value TextValue(absl::string_view bytes, bool from_message = false) {
 
 // A float as Python writes it: the shortest digits that read back the same.
 std::string FormatReal(double value);
-
-// What `{{ value }}` writes. UNIMPLEMENTED for lists, dictionaries and the
-// like, whose Python spelling is not known to this build.
-absl::StatusOr<Text> Printed(const Value& value, int line);
 
 }  // namespace penstock::jinja
