@@ -19,8 +19,8 @@ constexpr int kBlocks = 16;
 constexpr int kWhole = 512;  // rows: every prompt in one step
 constexpr double kLimit = 1e-4;
 
-// Families whose GGUF file and whose Hugging Face folder are read.
-constexpr const char* kGgufFamilies[] = {
+// Each a folder, with the same model in a GGUF file.
+constexpr const char* kFamilies[] = {
     "deepseek-v2",  "deepseek-v2-lite", "deepseek-v3",    "gemma2",
     "gemma3",       "granite",          "llama-biased",   "llama-dynamic",
     "llama-linear", "llama-yarn",       "llama2",         "llama3.1",
@@ -73,27 +73,33 @@ double FamilyError(const ModelFile& model, const std::string& family, bool gguf,
   return largest;
 }
 
-double GgufError(const std::string& family, int chunk) {
-  const std::string path = kFolder + family + "/model.gguf";
+// Of the family's GGUF file, or of its Hugging Face folder.
+double FileError(const std::string& family, bool gguf, int chunk) {
+  const std::string path = kFolder + family + (gguf ? "/model.gguf" : "");
   absl::StatusOr<std::unique_ptr<ModelFile>> model = OpenModelFile(path);
   EXPECT_TRUE(model.ok()) << model.status().ToString();
   if (!model.ok()) return std::nan("");
-  return FamilyError(**model, family, /*gguf=*/true, chunk);
+  return FamilyError(**model, family, gguf, chunk);
 }
 
 TEST(FamiliesTest, LogitsAreThoseOfTransformers) {
   std::cout << "largest error of a logit\n";
-  for (const std::string family : kGgufFamilies) {
-    const double gguf = GgufError(family, kWhole);
-    std::cout << absl::StreamFormat("%-18s %.1e\n", family, gguf);
+  std::cout << absl::StreamFormat("%-18s %-12s %s\n", "family", "safetensors",
+                                  "GGUF");
+  for (const std::string family : kFamilies) {
+    const double folder = FileError(family, /*gguf=*/false, kWhole);
+    const double gguf = FileError(family, /*gguf=*/true, kWhole);
+    std::cout << absl::StreamFormat("%-18s %-12.1e %.1e\n", family, folder,
+                                    gguf);
+    EXPECT_LE(folder, kLimit) << family;
     EXPECT_LE(gguf, kLimit) << family;
   }
 }
 
 // What a chunk reads of earlier ones comes from the pages.
 TEST(FamiliesTest, LogitsDoNotDependOnTheChunks) {
-  for (const std::string family : kGgufFamilies) {
-    EXPECT_LE(GgufError(family, 7), kLimit) << family;
+  for (const std::string family : kFamilies) {
+    EXPECT_LE(FileError(family, /*gguf=*/false, 7), kLimit) << family;
   }
 }
 

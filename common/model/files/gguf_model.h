@@ -5,18 +5,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/model/files/file_bytes.h"
 #include "common/model/files/gguf_reader.h"
 #include "common/model/files/model_content.h"
 #include "common/model/files/model_family.h"
 
 namespace penstock {
-
-// The bytes of a file, and its path for messages. Bytes must outlive what is
-// read from them.
-struct FileBytes {
-  absl::Span<const uint8_t> bytes;
-  std::string path;
-};
 
 // A whole GGUF model from memory: the pure core of OpenModelFile, without the
 // operating system. The files are the parts of a split model in order, or its

@@ -1,5 +1,6 @@
 #include "common/model/files/model_file.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,8 +9,10 @@
 #include "common/model/files/gguf_model.h"
 #include "common/model/files/mapped_file.h"
 #include "common/model/files/model_content.h"
+#include "common/model/files/model_folder.h"
 #include "common/model/files/model_path.h"
 #include "common/model/files/quantizer.h"
+#include "common/model/files/tokenizer_json/tokenizer_json.h"
 #include "common/model/files/weight_quantizer.h"
 
 namespace penstock {
@@ -33,18 +36,58 @@ class MappedModelFile final : public ModelFile {
   ModelContent content_;
 };
 
-struct OpenedFiles {
+// A model and what its views point into.
+struct Opened {
   std::vector<MappedFile> files;
-  std::vector<FileBytes> views;  // of the files, in order
+  std::vector<absl::Span<const uint8_t>> bytes;  // that are fingerprinted
+  ModelContent content;
 };
 
-absl::StatusOr<OpenedFiles> OpenAll(const std::vector<std::string>& paths) {
-  OpenedFiles opened;
-  for (const std::string& path : paths) {
-    ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-    opened.views.push_back({.bytes = file.bytes(), .path = path});
+absl::StatusOr<Opened> OpenGguf(const std::string& path) {
+  Opened opened;
+  std::vector<FileBytes> views;
+  for (const std::string& part : GgufPartPaths(path)) {
+    ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(part));
+    views.push_back({.bytes = file.bytes(), .path = part});
+    opened.bytes.push_back(file.bytes());
     opened.files.push_back(std::move(file));
   }
+  ASSIGN_OR_RETURN(opened.content, ReadGgufModel(views));
+  return opened;
+}
+
+// Tokens that the folder names as ends go with those of the vocabulary.
+void AddEndTokens(const std::vector<TokenId>& ends, Vocabulary& vocabulary) {
+  std::vector<TokenId>& stops = vocabulary.stop_tokens;
+  for (TokenId id : ends) {
+    if (vocabulary.eos < 0) vocabulary.eos = id;
+    if (std::find(stops.begin(), stops.end(), id) == stops.end()) {
+      stops.push_back(id);
+    }
+  }
+}
+
+absl::StatusOr<Opened> OpenFolder(const std::string& path) {
+  ASSIGN_OR_RETURN(ModelFolder folder, OpenModelFolder(path));
+  Opened opened;
+  ASSIGN_OR_RETURN(opened.content, ReadHuggingFaceModel(folder.model));
+  const int tokens = opened.content.spec.vocab_size;
+  absl::StatusOr<TokenizerContent> tokenizer =
+      ReadTokenizerJson({.tokenizer = folder.tokenizer.text(),
+                         .config = folder.tokenizer_config.text(),
+                         .chat_template = folder.chat_template.text()},
+                        tokens);
+  if (!tokenizer.ok()) {
+    return absl::Status(tokenizer.status().code(),
+                        absl::StrCat(path, "/", tokenizer.status().message()));
+  }
+  opened.content.vocabulary = std::move(tokenizer->vocabulary);
+  opened.content.chat_template = std::move(tokenizer->chat_template);
+  ASSIGN_OR_RETURN(std::vector<TokenId> ends,
+                   ReadEndTokens(folder.model, tokens));
+  AddEndTokens(ends, opened.content.vocabulary);
+  opened.bytes = folder.AllBytes();
+  opened.files = std::move(folder.files);
   return opened;
 }
 
@@ -63,20 +106,18 @@ absl::Status CheckWeightType(const ModelFileOptions& options) {
 absl::StatusOr<std::unique_ptr<ModelFile>> OpenModelFile(
     const std::string& path, const ModelFileOptions& options) {
   RETURN_IF_ERROR(CheckWeightType(options));
-  ASSIGN_OR_RETURN(OpenedFiles opened, OpenAll(GgufPartPaths(path)));
-  ASSIGN_OR_RETURN(ModelContent content, ReadGgufModel(opened.views));
-  std::vector<absl::Span<const uint8_t>> bytes;
-  for (const FileBytes& file : opened.views) bytes.push_back(file.bytes);
+  ASSIGN_OR_RETURN(Opened opened,
+                   IsFolder(path) ? OpenFolder(path) : OpenGguf(path));
   const uint64_t salt =
       options.weights ? 1 + Traits(*options.weights).gguf_id : 0;
-  content.spec.content =
-      HashContent(bytes, salt, options.parallel_for, options.progress);
+  opened.content.spec.content =
+      HashContent(opened.bytes, salt, options.parallel_for, options.progress);
   if (options.weights) {
     QuantizeWeights(*options.weights, options.parallel_for, options.progress,
-                    content);
+                    opened.content);
   }
   return std::make_unique<MappedModelFile>(std::move(opened.files),
-                                           std::move(content));
+                                           std::move(opened.content));
 }
 
 }  // namespace penstock

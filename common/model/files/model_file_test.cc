@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -142,6 +144,84 @@ TEST(ModelFileTest, RealModelTensors) {
   }
   EXPECT_EQ(count, 136u);
   EXPECT_EQ(tensors.size(), 272u);
+}
+
+// Both formats of a tiny model: the same tokens, ends and template.
+TEST(ModelFileTest, FolderHasTheVocabularyOfItsGguf) {
+  const std::string folder = PENSTOCK_TEST_DATA "/families/llama3.1";
+  auto opened = OpenModelFile(folder);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  auto gguf = OpenModelFile(folder + "/model.gguf");
+  ASSERT_TRUE(gguf.ok()) << gguf.status();
+  const Vocabulary& vocabulary = (*opened)->vocabulary();
+  EXPECT_EQ((*opened)->spec().name, "llama3.1");
+  EXPECT_EQ(vocabulary.tokens, (*gguf)->vocabulary().tokens);
+  EXPECT_EQ(vocabulary.kinds, (*gguf)->vocabulary().kinds);
+  EXPECT_EQ(vocabulary.eos, 2);
+  EXPECT_THAT(vocabulary.stop_tokens, testing::Contains(2));
+  EXPECT_EQ((*opened)->chat_template(), (*gguf)->chat_template());
+  EXPECT_NE((*opened)->spec().content, (*gguf)->spec().content);
+}
+
+TEST(ModelFileTest, QuantisesMatricesOnLoad) {
+  const std::string path = PENSTOCK_TEST_DATA "/families/qwen2";
+  auto plain = OpenModelFile(path);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  uint64_t done = 0, total = 0;
+  int calls = 0;
+  auto opened = OpenModelFile(
+      path, {.weights = TensorType::kQ8_0,
+             .parallel_for =
+                 [](int64_t count, const std::function<void(int64_t)>& body) {
+                   while (count-- > 0) body(count);
+                 },
+             .progress =
+                 [&](absl::string_view stage, uint64_t more, uint64_t all) {
+                   if (stage != "quantising") return;
+                   ++calls;
+                   done += more;
+                   total = all;
+                 }});
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_GT(calls, 0);
+  EXPECT_EQ(done, total);
+  EXPECT_NE((*opened)->spec().content, (*plain)->spec().content);
+  const LayerWeights& layer = (*opened)->weights().layers[1];
+  const LayerWeights& from = (*plain)->weights().layers[1];
+  EXPECT_EQ(layer.attention_norm.type, from.attention_norm.type);
+  EXPECT_EQ(layer.q_bias.type, from.q_bias.type);
+  ASSERT_EQ(layer.down.type, TensorType::kQ8_0);
+  EXPECT_EQ(layer.down.shape, from.down.shape);
+  EXPECT_EQ((*opened)->weights().output.data.data(),
+            (*opened)->weights().token_embedding.data.data());
+  std::vector<float> row(from.down.cols()), other(from.down.cols());
+  for (int64_t r = 0; r < from.down.rows(); ++r) {
+    DequantizeRow(from.down, r, absl::MakeSpan(row));
+    DequantizeRow(layer.down, r, absl::MakeSpan(other));
+    float most = 0;
+    for (float value : row) most = std::max(most, std::abs(value));
+    for (size_t i = 0; i < row.size(); ++i) {
+      ASSERT_NEAR(row[i], other[i], most / 127 * 0.57f) << r;
+    }
+  }
+}
+
+TEST(ModelFileTest, CannotQuantiseToBlocksOf256) {
+  auto opened = OpenModelFile(kModel, {.weights = TensorType::kQ4_K});
+  EXPECT_EQ(opened.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("Q4_K"));
+}
+
+TEST(ModelFileTest, FolderWithoutWeightsSaysWhatToGive) {
+  const std::string path = testing::TempDir() + "/empty_model";
+  std::filesystem::remove_all(path);
+  std::filesystem::create_directories(path);
+  EXPECT_THAT(std::string(OpenModelFile(path).status().message()),
+              HasSubstr("config.json"));
+  std::ofstream(path + "/config.json") << "{}";
+  const absl::Status status = OpenModelFile(path).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("model.safetensors"));
 }
 
 TEST(ModelFileTest, MissingFileNamesPath) {
