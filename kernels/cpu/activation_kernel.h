@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/vector_math.h"
 
 namespace penstock {
 
@@ -80,21 +81,51 @@ void Quantize(const float* x, int first, int last, const Activations& out,
   }
 }
 
+// 1 / sqrt(mean square + epsilon) of x [count].
 template <class V>
-void Normalize(const float* x, const float* gain, float epsilon,
-               const Activations& out, int row) {
+float NormFactor(const float* x, float epsilon, int count) {
   typename V::F32 squares = V::Zero();
-  for (int i = 0; i < out.depth; i += 16) {
+  for (int i = 0; i < count; i += 16) {
     const auto v = V::Load(x + i);
     squares = V::Fma(v, v, squares);
   }
-  const float mean = V::Sum(squares) / static_cast<float>(out.depth);
-  const auto factor = V::Set(1.0f / __builtin_sqrtf(mean + epsilon));
+  const float mean = V::Sum(squares) / static_cast<float>(count);
+  return 1.0f / __builtin_sqrtf(mean + epsilon);
+}
+
+template <class V>
+void Normalize(const float* x, const float* gain, float epsilon,
+               const Activations& out, int row) {
+  const auto factor = V::Set(NormFactor<V>(x, epsilon, out.depth));
   for (int i = 0; i < out.depth; i += kScaleDepth) {
     const auto low = V::Mul(V::Mul(V::Load(x + i), factor), V::Load(gain + i));
     const auto high =
         V::Mul(V::Mul(V::Load(x + i + 16), factor), V::Load(gain + i + 16));
     StoreBlock<V>(low, high, out, row, i / kScaleDepth);
+  }
+}
+
+template <class V>
+void NormalizeInPlace(float* x, const float* gain, float epsilon, int count) {
+  const auto factor = V::Set(NormFactor<V>(x, epsilon, count));
+  for (int i = 0; i < count; i += 16) {
+    V::Store(x + i, V::Mul(V::Mul(V::Load(x + i), factor), V::Load(gain + i)));
+  }
+}
+
+template <class V>
+void AddScaled(const float* x, float scale, int count, float* to) {
+  const auto factor = V::Set(scale);
+  for (int i = 0; i < count; i += 16) {
+    V::Store(to + i, V::Fma(V::Load(x + i), factor, V::Load(to + i)));
+  }
+}
+
+template <class V>
+void SoftCapAll(float* x, float scale, float cap, int count) {
+  for (int i = 0; i < count; i += 16) {
+    const auto scaled = V::Mul(V::Load(x + i), V::Set(scale));
+    V::Store(x + i, cap == 0 ? scaled : SoftCap<V>(scaled, cap));
   }
 }
 

@@ -63,6 +63,44 @@ TEST(ActivationTest, NormalizesToUnitMeanSquare) {
   }
 }
 
+TEST(ActivationTest, NormalizesInPlaceAndAddsScaled) {
+  const std::vector<float> x = TestNumbers(7).Vector(48, -2, 7);
+  const std::vector<float> gain = TestNumbers(8).Vector(48, 0, 2);
+  double squares = 0;
+  for (float v : x) squares += double{v} * v;
+  const double factor = 1 / std::sqrt(squares / 48 + 1e-5);
+  for (CpuPath path : TestablePaths()) {
+    const KernelTable& kernels = *FindKernels(path);
+    std::vector<float> y = x;
+    kernels.normalize_in_place(y.data(), gain.data(), 1e-5f, 48);
+    for (int k = 0; k < 48; ++k) {
+      EXPECT_NEAR(y[k], x[k] * factor * gain[k], 1e-6 * std::fabs(y[k]));
+    }
+    y = x;
+    kernels.add_scaled(gain.data(), 0.3f, 48, y.data());
+    for (int k = 0; k < 48; ++k) {
+      EXPECT_NEAR(y[k], x[k] + double{0.3f} * gain[k], 1e-6);
+    }
+  }
+}
+
+TEST(ActivationTest, CapsSoftly) {
+  std::vector<float> x = TestNumbers(9).Vector(62, -200, 200);
+  x.insert(x.end(), {0.0f, -1e-3f});
+  std::vector<float> reference;
+  for (CpuPath path : TestablePaths()) {
+    std::vector<float> capped = x, scaled = x;
+    FindKernels(path)->soft_cap(capped.data(), 0.5f, 30, 64);
+    FindKernels(path)->soft_cap(scaled.data(), 0.5f, 0, 64);
+    for (int k = 0; k < 64; ++k) {
+      EXPECT_NEAR(capped[k], 30 * std::tanh(0.5 * x[k] / 30), 1e-5);
+      EXPECT_EQ(scaled[k], 0.5f * x[k]);
+    }
+    if (reference.empty()) reference = capped;
+    EXPECT_TRUE(SameBits(capped, reference));
+  }
+}
+
 TEST(ActivationTest, ZeroTinyAndHugeBlocksAreFinite) {
   std::vector<float> x(kDepth, 0.0f);
   for (int k = 32; k < 64; ++k) x[k] = 1e-38f;

@@ -8,15 +8,16 @@ namespace penstock {
 // Tokens of a page: the lanes of a score vector.
 inline constexpr int kPageTokens = 16;
 
-// Rotates pairs (i, i + dim / 2) of x [dim].
+// Rotates pairs (i, i + dim / 2) of what rotates of a head.
 template <class V>
-void Rotate(float* x, int dim, const float* cosine, const float* sine) {
-  const int half = dim / 2;
+void Rotate(float* head, const Rotation& rotation) {
+  const int half = rotation.dim / 2;
+  float* x = head + rotation.first;
   for (int i = 0; i < half; ++i) {
     const float a = x[i];
     const float b = x[i + half];
-    x[i] = a * cosine[i] - b * sine[i];
-    x[i + half] = b * cosine[i] + a * sine[i];
+    x[i] = a * rotation.cosine[i] - b * rotation.sine[i];
+    x[i + half] = b * rotation.cosine[i] + a * rotation.sine[i];
   }
 }
 
@@ -24,7 +25,7 @@ template <class V>
 void RotateQuery(const RotateQueryTask& task) {
   for (int head = 0; head < task.heads; ++head) {
     float* query = task.query + size_t(head) * task.head_dim;
-    Rotate<V>(query, task.rope_dim, task.cosine, task.sine);
+    Rotate<V>(query, task.rotation);
     const auto scale = V::Set(task.scale);
     for (int i = 0; i < task.head_dim; i += 16) {
       V::Store(query + i, V::Mul(V::Load(query + i), scale));
@@ -34,21 +35,23 @@ void RotateQuery(const RotateQueryTask& task) {
 
 template <class V>
 void WriteKv(const WriteKvTask& task) {
-  constexpr int kMostDims = 512;  // checked where the model is loaded
-  float key[kMostDims];
-  uint16_t halves[kMostDims];
+  float key[kMaxHeadDim];
+  uint16_t halves[kMaxHeadDim];
   const int dim = task.head_dim;
+  const int value_dim = task.value_dim;
   for (int head = 0; head < task.kv_heads; ++head) {
-    // K [dim][16], then V [16][dim].
+    // K [dim][16], then V [16][value_dim].
     auto* k_page = reinterpret_cast<uint16_t*>(task.page) +
-                   size_t(head) * 2 * dim * kPageTokens;
+                   size_t(head) * (dim + value_dim) * kPageTokens;
     uint16_t* v_page = k_page + dim * kPageTokens;
     for (int i = 0; i < dim; ++i) key[i] = task.key[size_t(head) * dim + i];
-    Rotate<V>(key, task.rope_dim, task.cosine, task.sine);
+    Rotate<V>(key, task.rotation);
     for (int i = 0; i < dim; i += 16) {
       V::StoreHalf(halves + i, V::Load(key + i));
-      V::StoreHalf(v_page + task.slot * dim + i,
-                   V::Load(task.value + size_t(head) * dim + i));
+    }
+    for (int i = 0; i < value_dim; i += 16) {
+      V::StoreHalf(v_page + task.slot * value_dim + i,
+                   V::Load(task.value + size_t(head) * value_dim + i));
     }
     for (int i = 0; i < dim; ++i) {
       k_page[i * kPageTokens + task.slot] = halves[i];
@@ -62,16 +65,35 @@ const uint16_t* KeyPage(const AttentionTask& task, int block) {
                                                             task.page_stride);
 }
 
+// What the queries of a tile see of a split, counted from its start; pages
+// outside have no part in it.
+struct SplitRange {
+  int first_token = 0;
+  int tokens = 0;  // end
+  int first_page() const { return first_token / kPageTokens; }
+  int pages() const { return (tokens + kPageTokens - 1) / kPageTokens; }
+};
+
+// The lanes of `a` whose token, counted from the page's first, is in
+// [first, last); of `b` elsewhere.
+template <class V>
+typename V::F32 KeepSeen(const VisibleRange& visible, int position,
+                         typename V::F32 a, typename V::F32 b) {
+  a = V::KeepFirst(visible.last - position, a, b);
+  if (visible.first <= position) return a;
+  return V::KeepFirst(visible.first - position, b, a);
+}
+
 // Scores of kQueries queries with the tokens of one split, [kQueries][split] in
 // scratch, and their largest. A token that a query does not see scores -inf.
 template <class V, int kQueries>
-void ScoreSplit(const AttentionTask& task, int first, int pages) {
-  const int first_page = task.split * (kAttentionSplit / kPageTokens);
+void ScoreSplit(const AttentionTask& task, int first, const SplitRange& range) {
+  const int split_page = task.split * (kAttentionSplit / kPageTokens);
   const auto hidden = V::Set(-__builtin_inff());
   typename V::F32 largest[kQueries];
   for (int q = 0; q < kQueries; ++q) largest[q] = hidden;
-  for (int page = 0; page < pages; ++page) {
-    const uint16_t* keys = KeyPage<V>(task, first_page + page);
+  for (int page = range.first_page(); page < range.pages(); ++page) {
+    const uint16_t* keys = KeyPage<V>(task, split_page + page);
     typename V::F32 scores[kQueries];
 #pragma GCC unroll 8
     for (int q = 0; q < kQueries; ++q) scores[q] = V::Zero();
@@ -82,11 +104,14 @@ void ScoreSplit(const AttentionTask& task, int first, int pages) {
         scores[q] = V::Fma(V::Set(task.query[first + q][i]), key, scores[q]);
       }
     }
-    const int position = (first_page + page) * kPageTokens;
+    const int position = (split_page + page) * kPageTokens;
 #pragma GCC unroll 8
     for (int q = 0; q < kQueries; ++q) {
-      const int seen = task.visible[first + q] - position;
-      scores[q] = V::KeepFirst(seen, scores[q], hidden);
+      if (task.score_cap != 0) {
+        scores[q] = SoftCap<V>(scores[q], task.score_cap);
+      }
+      scores[q] =
+          KeepSeen<V>(task.visible[first + q], position, scores[q], hidden);
       largest[q] = V::Max(scores[q], largest[q]);
       V::Store(task.scratch + q * kAttentionSplit + page * kPageTokens,
                scores[q]);
@@ -100,17 +125,17 @@ void ScoreSplit(const AttentionTask& task, int first, int pages) {
 // Turns scores into weights exp(score - max), zero where nothing is seen, and
 // sums them.
 template <class V, int kQueries>
-void WeighSplit(const AttentionTask& task, int first, int pages) {
+void WeighSplit(const AttentionTask& task, int first, const SplitRange& range) {
   const int start = task.split * kAttentionSplit;
   for (int q = 0; q < kQueries; ++q) {
     const auto max = V::Set(task.state.max[first + q]);
     auto sum = V::Zero();
     float* scores = task.scratch + q * kAttentionSplit;
-    for (int page = 0; page < pages; ++page) {
+    for (int page = range.first_page(); page < range.pages(); ++page) {
       float* at = scores + page * kPageTokens;
-      const int seen = task.visible[first + q] - start - page * kPageTokens;
       const auto weight =
-          V::KeepFirst(seen, Exp<V>(V::Sub(V::Load(at), max)), V::Zero());
+          KeepSeen<V>(task.visible[first + q], start + page * kPageTokens,
+                      Exp<V>(V::Sub(V::Load(at), max)), V::Zero());
       V::Store(at, weight);
       sum = V::Add(sum, weight);
     }
@@ -120,18 +145,20 @@ void WeighSplit(const AttentionTask& task, int first, int pages) {
 
 // kVectors * 16 dimensions, from `dim`, of the weighted sum of values.
 template <class V, int kQueries, int kVectors>
-void SumValues(const AttentionTask& task, int first, int tokens, int dim) {
-  const int first_page = task.split * (kAttentionSplit / kPageTokens);
+void SumValues(const AttentionTask& task, int first, const SplitRange& range,
+               int dim) {
+  const int split_page = task.split * (kAttentionSplit / kPageTokens);
   typename V::F32 out[kQueries][kVectors];
 #pragma GCC unroll 8
   for (int q = 0; q < kQueries; ++q) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) out[q][v] = V::Zero();
   }
-  for (int token = 0; token < tokens; ++token) {
+  for (int token = range.first_token; token < range.tokens; ++token) {
     const uint16_t* values =
-        KeyPage<V>(task, first_page + token / kPageTokens) +
-        (kPageTokens + token % kPageTokens) * task.head_dim + dim;
+        KeyPage<V>(task, split_page + token / kPageTokens) +
+        kPageTokens * task.head_dim + token % kPageTokens * task.value_dim +
+        dim;
     typename V::F32 value[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) value[v] = V::LoadHalf(values + v * 16);
@@ -145,7 +172,7 @@ void SumValues(const AttentionTask& task, int first, int tokens, int dim) {
     }
   }
   for (int q = 0; q < kQueries; ++q) {
-    float* to = task.state.out + size_t(first + q) * task.head_dim + dim;
+    float* to = task.state.out + size_t(first + q) * task.value_dim + dim;
     for (int v = 0; v < kVectors; ++v) V::Store(to + v * 16, out[q][v]);
   }
 }
@@ -153,22 +180,25 @@ void SumValues(const AttentionTask& task, int first, int tokens, int dim) {
 template <class V, int kQueries>
 void AttendTile(const AttentionTask& task, int first) {
   const int start = task.split * kAttentionSplit;
-  int tokens = 0;  // of the split, that some query of the tile sees
+  SplitRange range = {kAttentionSplit, 0};
   for (int q = 0; q < kQueries; ++q) {
-    const int seen = task.visible[first + q] - start;
-    tokens = seen > tokens ? seen : tokens;
+    const VisibleRange& visible = task.visible[first + q];
+    const int from = visible.first - start;
+    const int to = visible.last - start;
+    range.first_token = from < range.first_token ? from : range.first_token;
+    range.tokens = to > range.tokens ? to : range.tokens;
   }
-  if (tokens == 0) return;
-  if (tokens > kAttentionSplit) tokens = kAttentionSplit;
-  const int pages = (tokens + kPageTokens - 1) / kPageTokens;
-  ScoreSplit<V, kQueries>(task, first, pages);
-  WeighSplit<V, kQueries>(task, first, pages);
+  if (range.first_token < 0) range.first_token = 0;
+  if (range.tokens > kAttentionSplit) range.tokens = kAttentionSplit;
+  if (range.first_token >= range.tokens) return;
+  ScoreSplit<V, kQueries>(task, first, range);
+  WeighSplit<V, kQueries>(task, first, range);
   int dim = 0;
-  for (; dim + 64 <= task.head_dim; dim += 64) {
-    SumValues<V, kQueries, 4>(task, first, tokens, dim);
+  for (; dim + 64 <= task.value_dim; dim += 64) {
+    SumValues<V, kQueries, 4>(task, first, range, dim);
   }
-  for (; dim < task.head_dim; dim += 16) {
-    SumValues<V, kQueries, 1>(task, first, tokens, dim);
+  for (; dim < task.value_dim; dim += 16) {
+    SumValues<V, kQueries, 1>(task, first, range, dim);
   }
 }
 
@@ -196,27 +226,27 @@ float ExpOf(float x) {
 
 template <class V>
 void MergeState(const AttentionState& into, const AttentionState& later,
-                int query, int head_dim) {
+                int query, int value_dim) {
   const float max =
       later.max[query] > into.max[query] ? later.max[query] : into.max[query];
   const float keep = ExpOf<V>(into.max[query] - max);
   const float take = ExpOf<V>(later.max[query] - max);
   into.max[query] = max;
   into.sum[query] = into.sum[query] * keep + later.sum[query] * take;
-  float* to = into.out + size_t(query) * head_dim;
-  const float* from = later.out + size_t(query) * head_dim;
-  for (int i = 0; i < head_dim; i += 16) {
+  float* to = into.out + size_t(query) * value_dim;
+  const float* from = later.out + size_t(query) * value_dim;
+  for (int i = 0; i < value_dim; i += 16) {
     const auto kept = V::Mul(V::Load(to + i), V::Set(keep));
     V::Store(to + i, V::Fma(V::Load(from + i), V::Set(take), kept));
   }
 }
 
 template <class V>
-void FinishState(const AttentionState& state, int query, int head_dim,
+void FinishState(const AttentionState& state, int query, int value_dim,
                  float* out) {
   const auto factor = V::Set(1.0f / state.sum[query]);
-  const float* from = state.out + size_t(query) * head_dim;
-  for (int i = 0; i < head_dim; i += 16) {
+  const float* from = state.out + size_t(query) * value_dim;
+  for (int i = 0; i < value_dim; i += 16) {
     V::Store(out + i, V::Mul(V::Load(from + i), factor));
   }
 }

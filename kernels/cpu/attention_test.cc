@@ -9,10 +9,12 @@
 namespace penstock {
 namespace {
 
-constexpr int kDim = 96;  // one group of 64 and a rest
+constexpr int kDim = 48;
+constexpr int kValueDim = 96;  // one group of 64 and a rest
 constexpr int kKvHeads = 2;
 constexpr int kTokensOfPage = 16;
-constexpr size_t kPageBytes = size_t{2} * 2 * kKvHeads * kDim * kTokensOfPage;
+constexpr size_t kPageBytes =
+    size_t{2} * kKvHeads * (kDim + kValueDim) * kTokensOfPage;
 
 // Keys and values of one sequence, in pages that lie in no order and are full
 // of NaNs where nothing was written.
@@ -20,7 +22,7 @@ class Pages {
  public:
   Pages(const KernelTable& kernels, int tokens)
       : keys_(TestNumbers(1).Vector(size_t(tokens) * kKvHeads * kDim)),
-        values_(TestNumbers(2).Vector(keys_.size())) {
+        values_(TestNumbers(2).Vector(size_t(tokens) * kKvHeads * kValueDim)) {
     const int count = (tokens + kTokensOfPage - 1) / kTokensOfPage;
     bytes_.assign((count + 3) * kPageBytes, 0xff);
     for (int i = 0; i < count; ++i) {
@@ -33,10 +35,10 @@ class Pages {
   }
 
   double Key(int token, int head, int i) const {
-    return Half(keys_, token, head, i);
+    return Half(keys_[(size_t(token) * kKvHeads + head) * kDim + i]);
   }
   double Value(int token, int head, int i) const {
-    return Half(values_, token, head, i);
+    return Half(values_[(size_t(token) * kKvHeads + head) * kValueDim + i]);
   }
   const uint8_t* head_pages(int head) const {
     return bytes_.data() + size_t(head) * kPageBytes / kKvHeads;
@@ -45,82 +47,93 @@ class Pages {
 
  private:
   void Write(const KernelTable& kernels, int token) {
-    const size_t row = size_t(token) * kKvHeads * kDim;
+    const size_t row = size_t(token) * kKvHeads;
     kernels.write_kv(
         {.kv_heads = kKvHeads,
          .head_dim = kDim,
-         .rope_dim = 0,
-         .key = keys_.data() + row,
-         .value = values_.data() + row,
+         .value_dim = kValueDim,
+         .rotation = {},
+         .key = keys_.data() + row * kDim,
+         .value = values_.data() + row * kValueDim,
          .page = bytes_.data() + blocks_[token / kTokensOfPage] * kPageBytes,
          .slot = token % kTokensOfPage});
   }
-  double Half(const std::vector<float>& from, int token, int head,
-              int i) const {
-    return HalfToFloat(
-        FloatToHalf(from[(size_t(token) * kKvHeads + head) * kDim + i]));
-  }
+  static double Half(float value) { return HalfToFloat(FloatToHalf(value)); }
 
   std::vector<float> keys_, values_;
   std::vector<uint8_t> bytes_;
   std::vector<int32_t> blocks_;
 };
 
-// Attention of some queries, each seeing its own number of tokens, as the
-// forward pass does it: split by split, merged in order. [queries][kDim]
+// Attention of some queries, each seeing its own tokens, as the forward pass
+// does it: split by split, merged in order. [queries][kValueDim]
 std::vector<float> Attend(const KernelTable& kernels, const Pages& pages,
                           int head, const std::vector<float>& queries,
-                          const std::vector<int>& visible) {
+                          const std::vector<VisibleRange>& visible,
+                          float score_cap = 0) {
   const int count = static_cast<int>(visible.size());
   std::vector<const float*> query(count);
   for (int q = 0; q < count; ++q) query[q] = queries.data() + q * kDim;
   std::vector<float> scores(kMaxQueryTile * kAttentionSplit, NAN);
   std::vector<float> max(2 * count, NAN), sum(max),
-      sums(max.size() * kDim, NAN);
+      sums(max.size() * kValueDim, NAN);
+  std::fill_n(max.begin(), count, -INFINITY);
+  std::fill_n(sum.begin(), count, 0.0f);
+  std::fill_n(sums.begin(), count * kValueDim, 0.0f);
   auto state = [&](int which) {
     return AttentionState{max.data() + which * count,
                           sum.data() + which * count,
-                          sums.data() + which * count * kDim};
+                          sums.data() + which * count * kValueDim};
   };
   AttentionTask task;
   task.queries = count;
   task.head_dim = kDim;
+  task.value_dim = kValueDim;
+  task.score_cap = score_cap;
   task.query = query.data();
   task.visible = visible.data();
   task.pages = pages.head_pages(head);
   task.page_stride = kPageBytes;
   task.blocks = pages.blocks();
   task.scratch = scores.data();
-  const int longest = *std::max_element(visible.begin(), visible.end());
-  for (; task.split * kAttentionSplit < longest; ++task.split) {
-    task.state = state(task.split > 0);
+  task.state = state(1);
+  for (; task.split < 3; ++task.split) {
+    const int start = task.split * kAttentionSplit;
     kernels.attend(task);
-    for (int q = 0; q < count && task.split > 0; ++q) {
-      if (visible[q] <= task.split * kAttentionSplit) continue;
-      kernels.merge(state(0), state(1), q, kDim);
+    for (int q = 0; q < count; ++q) {
+      if (visible[q].last <= start) continue;
+      if (visible[q].first >= start + kAttentionSplit) continue;
+      kernels.merge(state(0), state(1), q, kValueDim);
     }
   }
-  std::vector<float> out(count * kDim);
+  std::vector<float> out(count * kValueDim);
   for (int q = 0; q < count; ++q) {
-    kernels.finish(state(0), q, kDim, out.data() + q * kDim);
+    kernels.finish(state(0), q, kValueDim, out.data() + q * kValueDim);
   }
   return out;
 }
 
 void ExpectSoftmax(const Pages& pages, int head, const float* query,
-                   int visible, const float* out) {
-  std::vector<double> weight(visible);
+                   const VisibleRange& visible, const float* out,
+                   double score_cap = 0) {
+  std::vector<double> weight(visible.last - visible.first);
   double max = -INFINITY, sum = 0;
-  for (int t = 0; t < visible; ++t) {
-    for (int i = 0; i < kDim; ++i)
-      weight[t] += query[i] * pages.Key(t, head, i);
+  for (size_t t = 0; t < weight.size(); ++t) {
+    const int token = visible.first + static_cast<int>(t);
+    for (int i = 0; i < kDim; ++i) {
+      weight[t] += query[i] * pages.Key(token, head, i);
+    }
+    if (score_cap != 0) {
+      weight[t] = score_cap * std::tanh(weight[t] / score_cap);
+    }
     max = std::max(max, weight[t]);
   }
   for (double& w : weight) sum += w = std::exp(w - max);
-  for (int i = 0; i < kDim; ++i) {
+  for (int i = 0; i < kValueDim; ++i) {
     double expected = 0;
-    for (int t = 0; t < visible; ++t) {
-      expected += weight[t] / sum * pages.Value(t, head, i);
+    for (size_t t = 0; t < weight.size(); ++t) {
+      const int token = visible.first + static_cast<int>(t);
+      expected += weight[t] / sum * pages.Value(token, head, i);
     }
     ASSERT_NEAR(out[i], expected, 1e-5) << "dimension " << i;
   }
@@ -135,16 +148,15 @@ TEST(AttentionTest, MatchesASoftmaxInDouble) {
       const Pages pages(kernels, tokens);
       const std::vector<float> out =
           Attend(kernels, pages, 1, {queries.begin(), queries.begin() + kDim},
-                 {tokens});
-      ExpectSoftmax(pages, 1, queries.data(), tokens, out.data());
+                 {{0, tokens}});
+      ExpectSoftmax(pages, 1, queries.data(), {0, tokens}, out.data());
     }
   }
 }
 
-// Queries that see different lengths, some in splits that others do not reach.
-TEST(AttentionTest, QueriesOfATileDoNotMeet) {
-  const std::vector<int> visible = {1,   5,   16,  250, 256, 257,
-                                    258, 300, 512, 513, 17};
+// Queries of `visible` together and alone: the same bits, and a softmax over
+// what each sees.
+void ExpectApart(const std::vector<VisibleRange>& visible, float score_cap) {
   const int count = static_cast<int>(visible.size());
   const std::vector<float> queries = TestNumbers(4).Vector(count * kDim, -3, 3);
   std::vector<float> reference;
@@ -153,23 +165,58 @@ TEST(AttentionTest, QueriesOfATileDoNotMeet) {
     SCOPED_TRACE(kernels.name);
     const Pages pages(kernels, 513);
     const std::vector<float> together =
-        Attend(kernels, pages, 0, queries, visible);
+        Attend(kernels, pages, 0, queries, visible, score_cap);
     if (reference.empty()) reference = together;
     EXPECT_TRUE(SameBits(together, reference));
     for (int q = 0; q < count; ++q) {
       const auto begin = queries.begin() + q * kDim;
-      const std::vector<float> alone =
-          Attend(kernels, pages, 0, {begin, begin + kDim}, {visible[q]});
-      const auto slice = together.begin() + q * kDim;
-      EXPECT_TRUE(SameBits(alone, {slice, slice + kDim})) << "query " << q;
+      const std::vector<float> alone = Attend(
+          kernels, pages, 0, {begin, begin + kDim}, {visible[q]}, score_cap);
+      const auto slice = together.begin() + q * kValueDim;
+      EXPECT_TRUE(SameBits(alone, {slice, slice + kValueDim})) << "query " << q;
       ExpectSoftmax(pages, 0, queries.data() + q * kDim, visible[q],
-                    alone.data());
+                    alone.data(), score_cap);
     }
   }
 }
 
+// Queries that see different lengths, some in splits that others do not reach.
+TEST(AttentionTest, QueriesOfATileDoNotMeet) {
+  ExpectApart({{0, 1},
+               {0, 5},
+               {0, 16},
+               {0, 250},
+               {0, 256},
+               {0, 257},
+               {0, 258},
+               {0, 300},
+               {0, 512},
+               {0, 513},
+               {0, 17}},
+              0);
+}
+
+// Windows that begin in the middle of pages and splits, and behind splits.
+TEST(AttentionTest, SeesOnlyWhatIsInTheWindow) {
+  ExpectApart({{0, 1},
+               {3, 19},
+               {15, 16},
+               {16, 17},
+               {241, 257},
+               {255, 513},
+               {256, 272},
+               {250, 300},
+               {300, 513},
+               {512, 513}},
+              0);
+}
+
+TEST(AttentionTest, CapsScores) {
+  ExpectApart({{0, 40}, {20, 300}, {0, 513}}, 5);
+}
+
 TEST(AttentionTest, RotatesHalvesAndScalesQueries) {
-  constexpr int kRope = 64;
+  constexpr int kRope = 32;
   std::vector<float> cosine(kRope / 2), sine(kRope / 2);
   for (int i = 0; i < kRope / 2; ++i) {
     cosine[i] = std::cos(0.1f * i);
@@ -180,9 +227,9 @@ TEST(AttentionTest, RotatesHalvesAndScalesQueries) {
     std::vector<float> rotated = query;
     FindKernels(path)->rotate_query({.heads = 2,
                                      .head_dim = kDim,
-                                     .rope_dim = kRope,
-                                     .cosine = cosine.data(),
-                                     .sine = sine.data(),
+                                     .rotation = {.dim = kRope,
+                                                  .cosine = cosine.data(),
+                                                  .sine = sine.data()},
                                      .scale = 0.5f,
                                      .query = rotated.data()});
     for (int head = 0; head < 2; ++head) {

@@ -1,118 +1,125 @@
 #include "kernels/cpu/cpu_model.h"
 
-#include <atomic>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
-#include "kernels/cpu/weight_packer.h"
+#include "kernels/cpu/model_packer.h"
 
 namespace penstock {
 namespace {
 
+constexpr int kMostWidth = 1 << 20;
+
 absl::Status CheckMultiple(absl::string_view field, int value, int unit,
-                           int most) {
+                           int most = kMostWidth) {
   if (value > 0 && value % unit == 0 && value <= most) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(
       field, " is ", value, "; the CPU backend takes multiples of ", unit,
       " up to ", most));
 }
 
+absl::Status CheckLatent(const LatentAttentionSpec& latent) {
+  RETURN_IF_ERROR(CheckMultiple("latent size", latent.latent, 32));
+  RETURN_IF_ERROR(CheckMultiple("unrotated head size", latent.plain_dim, 32));
+  RETURN_IF_ERROR(CheckMultiple("rotated head size", latent.rotated_dim, 16));
+  RETURN_IF_ERROR(CheckMultiple("head's value size", latent.value_dim, 16));
+  if (latent.query_rank == 0) return absl::OkStatus();
+  return CheckMultiple("query rank", latent.query_rank, 32);
+}
+
 absl::Status CheckWidths(const ModelSpec& spec) {
-  constexpr int kMost = 1 << 20;
-  RETURN_IF_ERROR(CheckMultiple("hidden size", spec.hidden, 32, kMost));
-  RETURN_IF_ERROR(CheckMultiple("feed-forward size", spec.ffn, 32, kMost));
-  RETURN_IF_ERROR(CheckMultiple("head size", spec.head_dim, 32, 512));
-  return CheckMultiple("rotary dimensions", spec.ropes[0].dimensions, 2,
-                       spec.head_dim);
+  RETURN_IF_ERROR(CheckMultiple("hidden size", spec.hidden, 32));
+  RETURN_IF_ERROR(CheckMultiple("head size", spec.head_dim, 16, kMaxHeadDim));
+  RETURN_IF_ERROR(CheckMultiple("value size", spec.value_dim, 16));
+  RETURN_IF_ERROR(
+      CheckMultiple("attention output size", spec.attended_width(), 32));
+  const int rotated =
+      spec.latent.has_value() ? spec.latent->rotated_dim : spec.head_dim;
+  for (const RopeSpec& rope : spec.ropes) {
+    RETURN_IF_ERROR(
+        CheckMultiple("rotary dimensions", rope.dimensions, 2, rotated));
+  }
+  bool dense = false;
+  for (const LayerSpec& layer : spec.layer_specs) dense |= !layer.experts;
+  if (dense) RETURN_IF_ERROR(CheckMultiple("feed-forward size", spec.ffn, 32));
+  if (spec.latent.has_value()) RETURN_IF_ERROR(CheckLatent(*spec.latent));
+  if (!spec.experts.has_value()) return absl::OkStatus();
+  if (spec.experts->shared_ffn > 0) {
+    RETURN_IF_ERROR(CheckMultiple("shared expert's feed-forward size",
+                                  spec.experts->shared_ffn, 32));
+  }
+  return CheckMultiple("experts' feed-forward size", spec.experts->ffn, 32);
 }
 
-std::vector<ColumnSource> Rows(const TensorView& tensor) {
-  std::vector<ColumnSource> columns(tensor.rows());
-  for (int64_t row = 0; row < tensor.rows(); ++row) {
-    columns[row] = {&tensor, row};
+void AddLatent(const LatentWeights& from, const ModelSpec& spec,
+               const ActivationTerms& terms, const RopeSpec* rope,
+               ModelPacker& packer, CpuLatent& to) {
+  const LatentAttentionSpec& latent = *spec.latent;
+  packer.AddMatrix(from.query_down, terms.query, &to.query_down);
+  packer.AddVector(from.query_norm, spec.norm_offset, &to.query_norm);
+  packer.AddMatrix(from.query_up, terms.query, &to.query_up, {},
+                   {latent.query_dim(), latent.plain_dim, rope});
+  packer.AddMatrix(from.kv_down, terms.key, &to.kv_down, {},
+                   {latent.latent + latent.rotated_dim, latent.latent, rope});
+  packer.AddVector(from.kv_norm, spec.norm_offset, &to.kv_norm);
+  to.query_latent.resize(from.query_latent.size());
+  to.value_up.resize(from.value_up.size());
+  for (size_t head = 0; head < to.query_latent.size(); ++head) {
+    packer.AddMatrix(from.query_latent[head], terms.query,
+                     &to.query_latent[head]);
+    packer.AddMatrix(from.value_up[head], terms.output, &to.value_up[head]);
   }
-  return columns;
 }
 
-// Rows of a query or key projection, each head's rotated pairs as halves. A
-// score is a sum over dimensions of both, so their order is free.
-std::vector<ColumnSource> RotatedRows(const TensorView& tensor,
-                                      const ModelSpec& spec) {
-  std::vector<ColumnSource> columns = Rows(tensor);
-  if (spec.ropes[0].pairing == RopePairing::kHalves) return columns;
-  const int half = spec.ropes[0].dimensions / 2;
-  for (size_t head = 0; head < columns.size(); head += spec.head_dim) {
-    for (int i = 0; i < half; ++i) {
-      columns[head + i].row = head + 2 * i;
-      columns[head + half + i].row = head + 2 * i + 1;
-    }
+void AddExperts(const ExpertWeights& from, const ActivationTerms& terms,
+                ModelPacker& packer, CpuExperts& to) {
+  packer.AddFloatMatrix(from.router, &to.router);
+  if (from.choice_bias.present()) {
+    to.choice_bias.resize(from.choice_bias.cols());
+    DequantizeRow(from.choice_bias, 0, absl::MakeSpan(to.choice_bias));
   }
-  return columns;
+  to.gate_up.resize(from.gate.size());
+  to.down.resize(from.down.size());
+  for (size_t expert = 0; expert < from.gate.size(); ++expert) {
+    packer.AddGated(from.gate[expert], from.up[expert], terms.gate_up,
+                    &to.gate_up[expert]);
+    packer.AddMatrix(from.down[expert], terms.down, &to.down[expert]);
+  }
+  packer.AddGated(from.shared_gate, from.shared_up, terms.gate_up,
+                  &to.shared_gate_up);
+  packer.AddMatrix(from.shared_down, terms.down, &to.shared_down);
 }
 
-// Panels of `first` and `second` in turn. Precondition: as many rows in both.
-std::vector<ColumnSource> AlternatePanels(const TensorView& first,
-                                          const TensorView& second) {
-  std::vector<ColumnSource> columns;
-  for (int64_t start = 0; start < first.rows(); start += kPanelColumns) {
-    for (const TensorView* tensor : {&first, &second}) {
-      for (int64_t i = start; i < start + kPanelColumns; ++i) {
-        columns.push_back({i < tensor->rows() ? tensor : nullptr, i});
-      }
-    }
+void AddLayer(const LayerWeights& from, const LayerSpec& layer,
+              const ModelSpec& spec, const ActivationTerms& terms,
+              ModelPacker& packer, CpuLayer& to) {
+  const RopeSpec* rope = layer.rope < 0 ? nullptr : &spec.ropes[layer.rope];
+  const HeadOrder heads = {spec.head_dim, 0, rope};
+  HeadOrder queries = heads;
+  if (spec.latent.has_value()) {
+    queries = {spec.latent->query_dim(), spec.latent->plain_dim, rope};
+    AddLatent(from.latent, spec, terms, rope, packer, to.latent);
   }
-  return columns;
-}
-
-// All matrices of a model on their way to one buffer.
-class PackJob {
- public:
-  // `matrix` gets its data when the job has run; it must stay where it is.
-  void Add(std::vector<ColumnSource> columns, int terms, PanelMatrix* matrix) {
-    packers_.emplace_back(std::move(columns), terms);
-    *matrix = packers_.back().shape();
-    targets_.push_back(matrix);
+  packer.AddVector(from.attention_norm, spec.norm_offset, &to.attention_norm);
+  packer.AddMatrix(from.q, terms.query, &to.query, from.q_bias, queries);
+  packer.AddMatrix(from.k, terms.key, &to.key, from.k_bias, heads);
+  packer.AddMatrix(from.v, terms.value, &to.value, from.v_bias);
+  packer.AddVector(from.q_norm, spec.norm_offset, &to.query_norm, heads);
+  packer.AddVector(from.k_norm, spec.norm_offset, &to.key_norm, heads);
+  packer.AddMatrix(from.o, terms.output, &to.output, from.o_bias);
+  packer.AddVector(from.attention_post_norm, spec.norm_offset,
+                   &to.attention_post_norm);
+  packer.AddVector(from.ffn_norm, spec.norm_offset, &to.ffn_norm);
+  packer.AddVector(from.ffn_post_norm, spec.norm_offset, &to.ffn_post_norm);
+  if (layer.experts) {
+    AddExperts(from.experts, terms, packer, to.experts);
+  } else {
+    packer.AddGated(from.gate, from.up, terms.gate_up, &to.gate_up);
+    packer.AddMatrix(from.down, terms.down, &to.down);
   }
-
-  void Reserve(Carver& carver) {
-    for (size_t i = 0; i < packers_.size(); ++i) {
-      targets_[i]->data = carver.Take<uint8_t>(packers_[i].bytes());
-    }
-  }
-
-  void Run(ThreadPool* pool) {
-    std::vector<std::pair<int, int>> work;  // matrix, panel
-    for (size_t i = 0; i < packers_.size(); ++i) {
-      for (int panel = 0; panel < packers_[i].shape().panels; ++panel) {
-        work.emplace_back(static_cast<int>(i), panel);
-      }
-    }
-    std::atomic<size_t> next{0};
-    pool->Run([&](int, int) {
-      for (size_t i; (i = next.fetch_add(1)) < work.size();) {
-        const auto [matrix, panel] = work[i];
-        // The buffer is ours; views of it are read-only.
-        auto* data = const_cast<uint8_t*>(targets_[matrix]->data);
-        packers_[matrix].PackPanel(
-            panel, data + panel * targets_[matrix]->panel_bytes);
-      }
-    });
-  }
-
- private:
-  std::vector<WeightPacker> packers_;
-  std::vector<PanelMatrix*> targets_;
-};
-
-const float* CopyNorm(const TensorView& tensor, Carver& carver) {
-  float* values = carver.Take<float>(tensor.cols());
-  if (values != nullptr) {
-    DequantizeRow(tensor, 0, absl::MakeSpan(values, tensor.cols()));
-  }
-  return values;
 }
 
 }  // namespace
@@ -124,37 +131,20 @@ absl::StatusOr<std::unique_ptr<CpuModel>> CpuModel::Create(
   std::unique_ptr<CpuModel> model(new CpuModel(file));
   const ModelWeights& weights = file->weights();
   model->layers_.resize(spec.layers);
-  PackJob job;
+  ModelPacker packer;
   for (int i = 0; i < spec.layers; ++i) {
-    const LayerWeights& from = weights.layers[i];
-    CpuLayer& to = model->layers_[i];
-    job.Add(RotatedRows(from.q, spec), terms.query, &to.query);
-    job.Add(RotatedRows(from.k, spec), terms.key, &to.key);
-    job.Add(Rows(from.v), terms.value, &to.value);
-    job.Add(Rows(from.o), terms.output, &to.output);
-    job.Add(AlternatePanels(from.gate, from.up), terms.gate_up, &to.gate_up);
-    job.Add(Rows(from.down), terms.down, &to.down);
+    AddLayer(weights.layers[i], spec.layer_specs[i], spec, terms, packer,
+             model->layers_[i]);
   }
-  job.Add(Rows(weights.output), terms.head, &model->head_);
+  packer.AddVector(weights.output_norm, spec.norm_offset, &model->output_norm_);
+  packer.AddMatrix(weights.output, terms.head, &model->head_);
 
-  auto lay_out = [&](Carver& carver) {
-    job.Reserve(carver);
-    for (int i = 0; i < spec.layers; ++i) {
-      const LayerWeights& from = weights.layers[i];
-      CpuLayer& to = model->layers_[i];
-      to.attention_norm = CopyNorm(from.attention_norm, carver);
-      to.ffn_norm = CopyNorm(from.ffn_norm, carver);
-    }
-    model->output_norm_ = CopyNorm(weights.output_norm, carver);
-  };
   Carver measure;
-  lay_out(measure);
+  packer.LayOut(measure);
   ASSIGN_OR_RETURN(model->memory_, HugeBuffer::Create(measure.used()));
   Carver carver(model->memory_.data());
-  lay_out(carver);
-  job.Run(pool);
-
-  model->rope_speeds_ = RopeSpeeds(spec.ropes[0], spec.context_length);
+  packer.LayOut(carver);
+  packer.Run(pool);
   return model;
 }
 

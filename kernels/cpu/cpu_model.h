@@ -31,18 +31,46 @@ struct ActivationTerms {
   static ActivationTerms AllTwo() { return {2, 2, 2, 2, 2, 2, 2}; }
 };
 
-// Weights of one transformer block, packed.
+// Latent attention, packed; named as in LatentWeights. Columns of what rotates
+// are ordered as CpuLayer's.
+struct CpuLatent {
+  PanelMatrix query_down;
+  const float* query_norm = nullptr;  // [query_rank]
+  PanelMatrix query_up;
+  PanelMatrix kv_down;
+  const float* kv_norm = nullptr;         // [latent]
+  std::vector<PanelMatrix> query_latent;  // [heads]
+  std::vector<PanelMatrix> value_up;      // [heads]
+};
+
+// A mixture of experts, packed. The router is multiplied in float.
+struct CpuExperts {
+  PanelMatrix router;
+  std::vector<float> choice_bias;    // [experts] or empty
+  std::vector<PanelMatrix> gate_up;  // [experts], panels alternate
+  std::vector<PanelMatrix> down;     // [experts]
+  PanelMatrix shared_gate_up, shared_down;
+};
+
+// Weights of one transformer block, packed. A matrix without panels and a null
+// vector are absent.
 struct CpuLayer {
   const float* attention_norm = nullptr;  // [hidden]
-  const float* ffn_norm = nullptr;        // [hidden]
   // Columns of query and key are ordered within each head so that RoPE
-  // rotates halves.
-  PanelMatrix query;    // [q_width, hidden]
-  PanelMatrix key;      // [kv_width, hidden]
-  PanelMatrix value;    // [kv_width, hidden]
-  PanelMatrix output;   // [hidden, q_width]
-  PanelMatrix gate_up;  // [2 * ffn, hidden], panels alternate
-  PanelMatrix down;     // [hidden, ffn]
+  // rotates halves; their norms likewise.
+  PanelMatrix query;                           // [q_width, hidden]
+  PanelMatrix key;                             // [kv_width, hidden]
+  PanelMatrix value;                           // [value_width, hidden]
+  const float* query_norm = nullptr;           // as ModelSpec::qk_norm says
+  const float* key_norm = nullptr;             // as ModelSpec::qk_norm says
+  PanelMatrix output;                          // [hidden, attended_width]
+  const float* attention_post_norm = nullptr;  // [hidden]
+  const float* ffn_norm = nullptr;             // [hidden]
+  PanelMatrix gate_up;                         // [2 * ffn, hidden], alternate
+  PanelMatrix down;                            // [hidden, ffn]
+  const float* ffn_post_norm = nullptr;        // [hidden]
+  CpuLatent latent;
+  CpuExperts experts;
 };
 
 // A model packed for the CPU kernels. Owns the packed weights; reads the
@@ -62,8 +90,6 @@ class CpuModel {
   const std::vector<CpuLayer>& layers() const { return layers_; }
   const float* output_norm() const { return output_norm_; }  // [hidden]
   const PanelMatrix& head() const { return head_; }          // [vocab, hidden]
-  // Rotation speed of each pair, radians a position.
-  const std::vector<double>& rope_speeds() const { return rope_speeds_; }
 
  private:
   explicit CpuModel(const ModelFile* file) : file_(file) {}
@@ -73,7 +99,6 @@ class CpuModel {
   std::vector<CpuLayer> layers_;
   const float* output_norm_ = nullptr;
   PanelMatrix head_;
-  std::vector<double> rope_speeds_;
 };
 
 }  // namespace penstock

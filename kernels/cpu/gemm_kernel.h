@@ -176,15 +176,25 @@ template <class V, int kRows, int kPanels>
       }
     }
   }
+  const float* bias = task.weights->bias;
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     if (r >= kRows / terms) break;
     float* y = task.y + (row + r) * task.y_stride;
-    if (task.epilogue == Epilogue::kGatedSilu) {
+    if (bias != nullptr) {
+#pragma GCC unroll 4
+      for (int p = 0; p < kPanels; ++p) {
+        sums[r][p] =
+            V::Add(sums[r][p], V::Load(bias + (panel + p) * kPanelColumns));
+      }
+    }
+    if (task.epilogue >= Epilogue::kGatedSilu) {
+      const bool silu = task.epilogue == Epilogue::kGatedSilu;
 #pragma GCC unroll 4
       for (int p = 0; p + 1 < kPanels; p += 2) {
+        const auto gate = silu ? Silu<V>(sums[r][p]) : GeluTanh<V>(sums[r][p]);
         V::Store(y + (panel + p) / 2 * kPanelColumns,
-                 V::Mul(Silu<V>(sums[r][p]), sums[r][p + 1]));
+                 V::Mul(gate, sums[r][p + 1]));
       }
       continue;
     }
@@ -192,7 +202,7 @@ template <class V, int kRows, int kPanels>
     for (int p = 0; p < kPanels; ++p) {
       float* at = y + (panel + p) * kPanelColumns;
       V::Store(at, task.epilogue == Epilogue::kAdd
-                       ? V::Add(V::Load(at), sums[r][p])
+                       ? V::Fma(sums[r][p], V::Set(task.scale), V::Load(at))
                        : sums[r][p]);
     }
   }

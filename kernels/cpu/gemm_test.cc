@@ -194,13 +194,30 @@ TEST_P(GemmTest, GatesAndAdds) {
       const double expected = g / (1 + std::exp(-g)) * ups[i];
       EXPECT_NEAR(gated[i], expected, 1e-6 * std::fabs(expected));
     }
+    Multiply(kernels, fused.matrix, x.view, 0, kRows, Epilogue::kGatedGelu,
+             gated, kColumns);
+    for (size_t i = 0; i < gated.size(); ++i) {
+      const double g = gates[i];
+      const double u = std::sqrt(2 / M_PI) * (g + 0.044715 * g * g * g);
+      const double expected = 0.5 * g * (1 + std::tanh(u)) * ups[i];
+      EXPECT_NEAR(gated[i], expected,
+                  2e-6 * std::fabs(ups[i]) * std::max(1.0, std::fabs(g)));
+    }
 
-    const Packed plain(RowsOf(up), 1);
+    Packed plain(RowsOf(up), 1);
     std::vector<float> sum(kRows * kColumns, 0.25f);
     Multiply(kernels, plain.matrix, x.view, 0, kRows, Epilogue::kAdd, sum,
              kColumns);
     for (size_t i = 0; i < sum.size(); ++i) {
       EXPECT_EQ(sum[i], 0.25f + ups[i]);
+    }
+    const std::vector<float> bias = TestNumbers(7).Vector(kColumns);
+    plain.matrix.bias = bias.data();
+    std::vector<float> biased(kRows * kColumns);
+    Multiply(kernels, plain.matrix, x.view, 0, kRows, Epilogue::kStore, biased,
+             kColumns);
+    for (size_t i = 0; i < biased.size(); ++i) {
+      EXPECT_EQ(biased[i], ups[i] + bias[i % kColumns]);
     }
   }
 }

@@ -79,6 +79,7 @@ struct PanelMatrix {
   size_t scale_offset = 0;
   size_t min_offset = 0;
   const uint8_t* data = nullptr;  // [panels][panel_bytes]
+  const float* bias = nullptr;    // [panels][16], added to sums; null: none
 };
 
 // Rows of matrix inputs. Quantised by block of 32: x = scale * q, with q in
@@ -95,10 +96,12 @@ struct Activations {
   float* values = nullptr;       // [rows][depth]; null: no matrix takes them
 };
 
+// What becomes of a sum r, bias included.
 enum class Epilogue : uint8_t {
   kStore,      // y = r
-  kAdd,        // y = y + r
+  kAdd,        // y = y + scale * r
   kGatedSilu,  // panels alternate gate and up: y = silu(gate) * up
+  kGatedGelu,  // the same with the GELU by tanh
 };
 
 // y[rows][columns] = x * weights^T for a range of panels. A row's result is the
@@ -109,9 +112,10 @@ struct GemmTask {
   const Activations* x = nullptr;
   int first_row = 0;  // of x and y
   int last_row = 0;
-  int first_panel = 0;  // even, as last_panel is, with kGatedSilu
+  int first_panel = 0;  // even, as last_panel is, with gates
   int last_panel = 0;
   Epilogue epilogue = Epilogue::kStore;
+  float scale = 1;
   float* y = nullptr;          // [rows][y_stride]; column 0 of the matrix
   size_t y_stride = 0;         // in floats
   uint8_t* scratch = nullptr;  // GemmScratchBytes(depth) of the thread's own
@@ -121,26 +125,33 @@ inline constexpr size_t GemmScratchBytes(int depth) {
   return size_t{2} * kPanelColumns * depth;
 }
 
+// Of a head's dimensions [first, first + dim), as halves.
+struct Rotation {
+  int first = 0;
+  int dim = 0;                    // even; 0: none
+  const float* cosine = nullptr;  // [dim / 2]
+  const float* sine = nullptr;    // [dim / 2]
+};
+
+inline constexpr int kMaxHeadDim = 1024;
+
 // Rotates and stores the keys and values of one row.
 struct WriteKvTask {
   int kv_heads = 0;
-  int head_dim = 0;
-  int rope_dim = 0;               // leading dimensions that rotate, as halves
-  const float* cosine = nullptr;  // [rope_dim / 2], at the row's position
-  const float* sine = nullptr;    // [rope_dim / 2]
-  const float* key = nullptr;     // [kv_heads][head_dim]
-  const float* value = nullptr;   // [kv_heads][head_dim]
-  uint8_t* page = nullptr;        // of the row's block, in this layer
-  int slot = 0;                   // of the row in the block
+  int head_dim = 0;  // at most kMaxHeadDim
+  int value_dim = 0;
+  Rotation rotation;             // at the row's position
+  const float* key = nullptr;    // [kv_heads][head_dim]
+  const float* value = nullptr;  // [kv_heads][value_dim]
+  uint8_t* page = nullptr;       // of the row's block, in this layer
+  int slot = 0;                  // of the row in the block
 };
 
 // Rotates queries in place and scales them by `scale`.
 struct RotateQueryTask {
   int heads = 0;
   int head_dim = 0;
-  int rope_dim = 0;
-  const float* cosine = nullptr;  // [rope_dim / 2]
-  const float* sine = nullptr;    // [rope_dim / 2]
+  Rotation rotation;
   float scale = 1;
   float* query = nullptr;  // [heads][head_dim]
 };
@@ -149,21 +160,29 @@ struct RotateQueryTask {
 struct AttentionState {
   float* max = nullptr;  // [queries], largest score
   float* sum = nullptr;  // [queries], of exp(score - max)
-  float* out = nullptr;  // [queries][head_dim], sum of exp(score - max) * V
+  float* out = nullptr;  // [queries][value_dim], sum of exp(score - max) * V
+};
+
+// Positions [first, last) of a sequence that a query sees.
+struct VisibleRange {
+  int first = 0;
+  int last = 0;
 };
 
 // One split of attention for queries of one sequence and one KV head. A page
 // holds, per layer and KV head, K [head_dim][16 tokens] and V
-// [16 tokens][head_dim] in F16. Lanes of a page past the visible tokens may
-// hold anything.
+// [16 tokens][value_dim] in F16. Lanes of a page past the visible tokens may
+// hold anything; what lies before them is finite.
 struct AttentionTask {
   int queries = 0;
   int head_dim = 0;
-  const float* const* query = nullptr;  // [queries] -> [head_dim]
-  const int* visible = nullptr;    // [queries]: positions [0, visible) are seen
-  const uint8_t* pages = nullptr;  // block 0, at this layer and KV head
-  size_t page_stride = 0;          // bytes from block to block
-  const int32_t* blocks = nullptr;  // of the sequence, from position 0
+  int value_dim = 0;
+  float score_cap = 0;  // a score s counts as cap * tanh(s / cap); 0: as s
+  const float* const* query = nullptr;    // [queries] -> [head_dim]
+  const VisibleRange* visible = nullptr;  // [queries]
+  const uint8_t* pages = nullptr;         // block 0, at this layer and KV head
+  size_t page_stride = 0;                 // bytes from block to block
+  const int32_t* blocks = nullptr;        // of the sequence, from position 0
   int split = 0;  // positions [split * kAttentionSplit, + kAttentionSplit)
   float* scratch = nullptr;  // [kMaxQueryTile][kAttentionSplit]
   AttentionState state;      // of this split; undefined for a query that sees
@@ -181,15 +200,23 @@ struct KernelTable {
   // multiples of 32.
   void (*quantize)(const float* x, int first, int last, const Activations& out,
                    int row);
+  // RMS norm of x [count] in place; a multiple of 16.
+  void (*normalize_in_place)(float* x, const float* gain, float epsilon,
+                             int count);
+  // to [count] += scale * x [count]; a multiple of 16.
+  void (*add_scaled)(const float* x, float scale, int count, float* to);
+  // x [count] = cap * tanh(scale * x / cap), or scale * x where cap is 0; a
+  // multiple of 16.
+  void (*soft_cap)(float* x, float scale, float cap, int count);
   void (*gemm)(const GemmTask& task);
   void (*rotate_query)(const RotateQueryTask& task);
   void (*write_kv)(const WriteKvTask& task);
   void (*attend)(const AttentionTask& task);
   // Folds a later split of query `query` into `into`.
   void (*merge)(const AttentionState& into, const AttentionState& later,
-                int query, int head_dim);
-  // out [head_dim] = the weighted mean of query `query`.
-  void (*finish)(const AttentionState& state, int query, int head_dim,
+                int query, int value_dim);
+  // out [value_dim] = the weighted mean of query `query`.
+  void (*finish)(const AttentionState& state, int query, int value_dim,
                  float* out);
 };
 

@@ -1,6 +1,8 @@
 #include "kernels/cpu/step_cost.h"
 
+#include <algorithm>
 #include <set>
+#include <vector>
 
 #include "kernels/cpu/weight_packer.h"
 
@@ -17,37 +19,79 @@ void AddMatrix(const PanelMatrix& matrix, uint64_t rows, StepCost& cost) {
   (TakesQuants(matrix.format) ? cost.int8_ops : cost.float_ops) += ops;
 }
 
-// One layer's keys, values and attention of one sequence.
-void AddSequence(const ModelSpec& spec, uint64_t first_position, uint64_t rows,
+// Every matrix that all `rows` of a layer pass through up to attention, and
+// behind it.
+std::vector<const PanelMatrix*> Inputs(const CpuLayer& layer) {
+  return {&layer.query,           &layer.key,
+          &layer.value,           &layer.latent.query_down,
+          &layer.latent.query_up, &layer.latent.kv_down};
+}
+std::vector<const PanelMatrix*> Outputs(const CpuLayer& layer) {
+  return {&layer.output,
+          &layer.gate_up,
+          &layer.down,
+          &layer.experts.router,
+          &layer.experts.shared_gate_up,
+          &layer.experts.shared_down};
+}
+
+void AddMatrices(const std::vector<const PanelMatrix*>& matrices, uint64_t rows,
                  StepCost& cost) {
-  const uint64_t seen = first_position + rows;
-  const uint64_t token_bytes = 2 * kHalfBytes * spec.kv_width();
+  for (const PanelMatrix* matrix : matrices) AddMatrix(*matrix, rows, cost);
+}
+
+// The fewest experts that can serve the rows, each with all of them.
+void AddExperts(const ExpertSpec& spec, const CpuExperts& experts,
+                uint64_t rows, StepCost& cost) {
+  for (int i = 0; i < spec.used; ++i) {
+    AddMatrix(experts.gate_up[i], rows, cost);
+    AddMatrix(experts.down[i], rows, cost);
+  }
+}
+
+// One layer's keys, values and attention of one sequence.
+void AddSequence(const ModelSpec& spec, const LayerSpec& layer,
+                 uint64_t first_position, uint64_t rows, StepCost& cost) {
+  uint64_t pairs = 0;
+  for (uint64_t row = 0; row < rows; ++row) {
+    const uint64_t seen = first_position + row + 1;
+    pairs += layer.window == 0 ? seen : std::min<uint64_t>(seen, layer.window);
+  }
+  const uint64_t all = first_position + rows;
+  const uint64_t seen = layer.window == 0
+                            ? all
+                            : std::min<uint64_t>(all, layer.window + rows - 1);
+  const uint64_t token_bytes =
+      kHalfBytes * (spec.kv_width() + spec.value_width());
   cost.kv_bytes += (seen + rows) * token_bytes;
-  // Row i sees first_position + i + 1 positions.
-  const uint64_t pairs = rows * first_position + rows * (rows + 1) / 2;
-  cost.float_ops += 2 * 2 * pairs * spec.q_width();
+  cost.float_ops += 2 * pairs * spec.heads * (spec.head_dim + spec.value_dim);
 }
 
 }  // namespace
 
 StepCost CostOf(const CpuModel& model, const StepPlan& plan) {
   StepCost cost;
+  const ModelSpec& spec = model.spec();
   const uint64_t rows = plan.tokens.size();
   std::set<int32_t> sampled;
   for (const SampleRow& sample : plan.samples) sampled.insert(sample.row);
   for (const ScoreRow& score : plan.scores) sampled.insert(score.row);
-  for (size_t i = 0; i < model.layers().size(); ++i) {
+  for (int i = 0; i < spec.layers; ++i) {
     const CpuLayer& layer = model.layers()[i];
-    for (const PanelMatrix* matrix : {&layer.query, &layer.key, &layer.value}) {
-      AddMatrix(*matrix, rows, cost);
+    const uint64_t after = i + 1 == spec.layers ? sampled.size() : rows;
+    AddMatrices(Inputs(layer), rows, cost);
+    AddMatrices(Outputs(layer), after, cost);
+    if (spec.layer_specs[i].experts) {
+      AddExperts(*spec.experts, layer.experts, after, cost);
     }
-    const bool last = i + 1 == model.layers().size();
-    for (const PanelMatrix* matrix :
-         {&layer.output, &layer.gate_up, &layer.down}) {
-      AddMatrix(*matrix, last ? sampled.size() : rows, cost);
+    for (const PanelMatrix& matrix : layer.latent.query_latent) {
+      AddMatrix(matrix, rows, cost);
+    }
+    for (const PanelMatrix& matrix : layer.latent.value_up) {
+      AddMatrix(matrix, after, cost);
     }
     for (const SequenceRows& sequence : plan.sequences) {
-      AddSequence(model.spec(), plan.positions[sequence.first_row],
+      AddSequence(spec, spec.layer_specs[i], plan.positions[sequence.first_row],
                   sequence.rows, cost);
     }
   }

@@ -30,4 +30,25 @@ typename V::F32 Silu(typename V::F32 x) {
   return V::Div(x, V::Add(V::Set(1.0f), e));
 }
 
+// 1 - 2 / (e^2x + 1).
+template <class V>
+typename V::F32 Tanh(typename V::F32 x) {
+  const auto e = Exp<V>(V::Add(x, x));
+  return V::Sub(V::Set(1.0f), V::Div(V::Set(2.0f), V::Add(e, V::Set(1.0f))));
+}
+
+// x / 2 * (1 + tanh u), u = sqrt(2 / pi) * (x + 0.044715 x^3): that is
+// x / (1 + e^-2u).
+template <class V>
+typename V::F32 GeluTanh(typename V::F32 x) {
+  const auto cubic = V::Fma(V::Mul(x, x), V::Set(0.044715f), V::Set(1.0f));
+  const auto u = V::Mul(V::Mul(x, cubic), V::Set(-2 * 0.797884560802865f));
+  return V::Div(x, V::Add(V::Set(1.0f), Exp<V>(u)));
+}
+
+template <class V>
+typename V::F32 SoftCap(typename V::F32 x, float cap) {
+  return V::Mul(V::Set(cap), Tanh<V>(V::Div(x, V::Set(cap))));
+}
+
 }  // namespace penstock

@@ -84,9 +84,17 @@ const PanelTraits& TraitsOf(PanelFormat format) {
 bool TakesQuants(PanelFormat format) { return TraitsOf(format).group != 0; }
 
 WeightPacker::WeightPacker(std::vector<ColumnSource> columns, int terms)
+    : WeightPacker(std::move(columns), terms, false) {}
+
+WeightPacker WeightPacker::OfFloats(std::vector<ColumnSource> columns) {
+  return WeightPacker(std::move(columns), 1, true);
+}
+
+WeightPacker::WeightPacker(std::vector<ColumnSource> columns, int terms,
+                           bool floats)
     : columns_(std::move(columns)) {
   const TensorView* first = nullptr;
-  bool one_type = true;
+  bool one_type = !floats;
   for (const ColumnSource& column : columns_) {
     if (column.tensor == nullptr) continue;
     if (first == nullptr) first = column.tensor;

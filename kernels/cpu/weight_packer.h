@@ -28,6 +28,8 @@ class WeightPacker {
   // is not empty, every tensor has the same depth, a multiple of 32, and
   // outlives the packer.
   WeightPacker(std::vector<ColumnSource> columns, int terms);
+  // The same packed as F32 whatever the types.
+  static WeightPacker OfFloats(std::vector<ColumnSource> columns);
 
   // Shape and layout, without data.
   const PanelMatrix& shape() const { return shape_; }
@@ -38,6 +40,7 @@ class WeightPacker {
   void PackPanel(int panel, uint8_t* out) const;
 
  private:
+  WeightPacker(std::vector<ColumnSource> columns, int terms, bool floats);
   ColumnSource Column(int index) const;
   void PackQuants(int panel, uint8_t* out) const;
   void PackHalves(int panel, uint8_t* out) const;
