@@ -1,6 +1,8 @@
 #pragma once
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "common/model/text/jinja/ast.h"
 #include "common/model/text/jinja/budget.h"
@@ -18,6 +20,12 @@ absl::StatusOr<bool> Compare(Comparison comparison, const Value& left,
 absl::StatusOr<Value> Apply(BinaryOperator op, const Value& left,
                             const Value& right, Budget& budget, int line);
 absl::StatusOr<Value> Signed(bool minus, const Value& value, int line);
+
+// A boolean or number as a float; nullopt for others.
+absl::optional<double> ToReal(const Value& value);
+// INVALID_ARGUMENT naming the types that `op` is not made for.
+absl::Status Mismatch(absl::string_view op, const Value& left,
+                      const Value& right, int line);
 
 // `object[index]`; Undefined when there is no such item.
 absl::StatusOr<Value> Subscript(const Value& object, const Value& index,

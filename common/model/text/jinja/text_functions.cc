@@ -16,78 +16,6 @@
 namespace penstock::jinja {
 namespace {
 
-// Splits at runs of white space, which also goes from both ends: all but what
-// comes after the last split that is allowed.
-List SplitAtSpace(const Text& text, int64_t most) {
-  List words;
-  const absl::string_view bytes = text.bytes();
-  size_t at = Stripped(bytes, Side::kLeft).begin;
-  while (at < bytes.size()) {
-    size_t end = at;
-    while (end < bytes.size() &&
-           !IsPythonSpace(DecodeUtf8(bytes.substr(end)))) {
-      end += Utf8Length(bytes, end);
-    }
-    if (static_cast<int64_t>(words.items.size()) == most) {
-      words.items.emplace_back(text.Slice(at, bytes.size()));
-      return words;
-    }
-    words.items.emplace_back(text.Slice(at, end));
-    at = end + Stripped(bytes.substr(end), Side::kLeft).begin;
-  }
-  return words;
-}
-
-List SplitAt(const Text& text, absl::string_view separator, int64_t most) {
-  List parts;
-  size_t begin = 0;
-  while (static_cast<int64_t>(parts.items.size()) < most) {
-    const size_t at = text.bytes().find(separator, begin);
-    if (at == absl::string_view::npos) break;
-    parts.items.emplace_back(text.Slice(begin, at));
-    begin = at + separator.size();
-  }
-  parts.items.emplace_back(text.Slice(begin, text.size()));
-  return parts;
-}
-
-// The two from the right, last part first.
-List RightSplitAtSpace(const Text& text, int64_t most) {
-  List words;
-  absl::string_view bytes = text.bytes();
-  size_t end = Stripped(bytes, Side::kRight).end;
-  while (end > 0) {
-    if (static_cast<int64_t>(words.items.size()) == most) {
-      words.items.emplace_back(text.Slice(0, end));
-      return words;
-    }
-    size_t begin = end;
-    while (begin > 0) {
-      size_t last = begin - 1;
-      while ((bytes[last] & 0xC0) == 0x80) --last;
-      if (IsPythonSpace(DecodeUtf8(bytes.substr(last)))) break;
-      begin = last;
-    }
-    words.items.emplace_back(text.Slice(begin, end));
-    end = Stripped(bytes.substr(0, begin), Side::kRight).end;
-  }
-  return words;
-}
-
-List RightSplitAt(const Text& text, absl::string_view separator, int64_t most) {
-  List parts;
-  size_t end = text.size();
-  while (static_cast<int64_t>(parts.items.size()) < most) {
-    const absl::string_view rest = text.bytes().substr(0, end);
-    const size_t at = rest.rfind(separator);
-    if (at == absl::string_view::npos) break;
-    parts.items.emplace_back(text.Slice(at + separator.size(), end));
-    end = at;
-  }
-  parts.items.emplace_back(text.Slice(0, end));
-  return parts;
-}
-
 // `fresh` before each character and at the end, `left` times at most.
 absl::StatusOr<Value> Interleaved(const Text& text, const Text& fresh,
                                   int64_t left, const Invocation& call) {
@@ -148,48 +76,6 @@ absl::StatusOr<Value> Replace(const Text& text, const Invocation& call) {
   RETURN_IF_ERROR(call.budget.TakeBytes(text.size() - begin, call.line));
   replaced.Append(text, begin, text.size());
   return Value(std::move(replaced));
-}
-
-absl::StatusOr<Value> Split(const Text& text, const Invocation& call) {
-  ASSIGN_OR_RETURN(const auto bound, call.Bind({"sep", "maxsplit"}, 0));
-  ASSIGN_OR_RETURN(const Text separator, TextArgument(call, bound[0], ""));
-  ASSIGN_OR_RETURN(int64_t most, IntegerArgument(call, bound[1], -1));
-  if (most < 0) most = kAll;
-  RETURN_IF_ERROR(
-      TakeSearch(text.bytes(), separator.bytes(), call.budget, call.line));
-  // A part for each byte at worst.
-  constexpr size_t kPart = sizeof(Value) + sizeof(Text);
-  RETURN_IF_ERROR(call.budget.TakeBytes(text.size(), call.line));
-  List parts;
-  if (bound[0] == nullptr || bound[0]->is_none()) {
-    parts = SplitAtSpace(text, most);
-  } else if (separator.empty()) {
-    return call.Fail("needs a separator that is not empty");
-  } else {
-    parts = SplitAt(text, separator.bytes(), most);
-  }
-  RETURN_IF_ERROR(call.budget.TakeBytes(parts.items.size() * kPart, call.line));
-  return MakeList(std::move(parts), call.budget, call.line);
-}
-
-absl::StatusOr<Value> RightSplit(const Text& text, const Invocation& call) {
-  ASSIGN_OR_RETURN(const auto bound, call.Bind({"sep", "maxsplit"}, 0));
-  ASSIGN_OR_RETURN(int64_t most, IntegerArgument(call, bound[1], -1));
-  // Without a bound both ways give the same.
-  if (most < 0) return Split(text, call);
-  const bool at_space = bound[0] == nullptr || bound[0]->is_none();
-  ASSIGN_OR_RETURN(const Text separator, TextArgument(call, bound[0], ""));
-  if (!at_space && separator.empty()) {
-    return call.Fail("needs a separator that is not empty");
-  }
-  RETURN_IF_ERROR(
-      TakeSearch(text.bytes(), separator.bytes(), call.budget, call.line));
-  RETURN_IF_ERROR(call.budget.TakeBytes(
-      text.size() * (1 + sizeof(Value) + sizeof(Text)), call.line));
-  List parts = at_space ? RightSplitAtSpace(text, most)
-                        : RightSplitAt(text, separator.bytes(), most);
-  std::reverse(parts.items.begin(), parts.items.end());
-  return MakeList(std::move(parts), call.budget, call.line);
 }
 
 absl::StatusOr<Value> Padded(const Text& text, Side side, int64_t width,

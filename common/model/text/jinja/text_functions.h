@@ -17,9 +17,6 @@ namespace penstock::jinja {
 absl::StatusOr<Value> Trim(const Text& text, Side side, const Invocation& call);
 // (old, new, count = -1)
 absl::StatusOr<Value> Replace(const Text& text, const Invocation& call);
-// (sep = None, maxsplit = -1)
-absl::StatusOr<Value> Split(const Text& text, const Invocation& call);
-absl::StatusOr<Value> RightSplit(const Text& text, const Invocation& call);
 // `fill` (one character) on the other sides up to a width in characters; with
 // kBoth the text is in the middle.
 absl::StatusOr<Value> Padded(const Text& text, Side side, int64_t width,

@@ -12,6 +12,7 @@
 #include "common/model/text/jinja/formatting.h"
 #include "common/model/text/jinja/letters.h"
 #include "common/model/text/jinja/methods.h"
+#include "common/model/text/jinja/splitting.h"
 #include "common/model/text/jinja/text_functions.h"
 #include "common/model/utf8.h"
 
