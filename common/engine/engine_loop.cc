@@ -1,6 +1,7 @@
 #include "common/engine/engine_loop.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -29,7 +30,10 @@ EngineLoop::EngineLoop(EngineOptions options, Ports ports)
 EngineLoop::~EngineLoop() = default;
 
 absl::Status EngineLoop::CheckFits(int tokens) const {
-  int need = BlocksFor(tokens);
+  return CheckFits(tokens, BlocksFor(tokens));
+}
+
+absl::Status EngineLoop::CheckFits(int tokens, int64_t need) const {
   int have = ports_.pool->total();
   if (need <= have) return absl::OkStatus();
   return MakeError(
@@ -43,10 +47,14 @@ absl::Status EngineLoop::CheckFits(int tokens) const {
 
 absl::StatusOr<SequenceId> EngineLoop::Add(std::unique_ptr<Sequence> sequence,
                                            SequenceListener* listener,
-                                           int hold_after_tokens) {
+                                           AddOptions options) {
+  SequenceId id(next_id_);
   Entry entry;
   entry.running = !sequence->blocks.empty();
-  if (!entry.running && load().waiting >= options_.max_waiting) {
+  entry.arrival = id.value();
+  if (auto it = entries_.find(options.sibling); it != entries_.end()) {
+    entry.arrival = it->second.arrival;
+  } else if (!entry.running && load().waiting >= options_.max_waiting) {
     return MakeError(ErrorReason::kQueueFull,
                      absl::StrCat("the worker's queue holds ",
                                   options_.max_waiting, " requests; try later"),
@@ -54,10 +62,10 @@ absl::StatusOr<SequenceId> EngineLoop::Add(std::unique_ptr<Sequence> sequence,
   }
   entry.sequence = std::move(sequence);
   entry.listener = listener;
-  entry.hold_after_tokens = hold_after_tokens;
+  entry.after_draw = options.after_draw;
   entry.queued_at = ports_.clock->Now();
-  entry.scheduled = entry.running;
-  SequenceId id(next_id_++);
+  entry.scheduled = entry.running || entry.arrival != id.value();
+  ++next_id_;
   entries_.emplace(id, std::move(entry));
   return id;
 }
@@ -121,24 +129,53 @@ EngineView EngineLoop::View() const {
   view.max_sequences = options_.max_sequences;
   view.prefill_chunk = options_.prefill_chunk;
   view.watermark_blocks = options_.watermark_blocks;
+  std::vector<std::pair<uint64_t, SequenceView>> by_age;
   for (const auto& [id, entry] : entries_) {
-    if (entry.parked) continue;
-    const Sequence& s = *entry.sequence;
-    SequenceView v;
-    v.id = id;
-    v.priority = s.request().priority;
-    v.length = s.length();
-    v.computed = s.computed;
-    v.blocks = static_cast<int>(s.blocks.size());
-    v.running = entry.running;
-    if (!entry.running) {
-      // The last token is always computed: its logits are wanted.
-      v.cached_blocks = ports_.cache->MatchLength(
-          s.root(), s.tokens(), (s.length() - 1) / kBlockTokens);
+    if (entry.parked &&
+        (entry.after_draw != AfterDraw::kWait || !entry.running)) {
+      continue;
     }
-    view.sequences.push_back(v);
+    by_age.emplace_back(entry.arrival, ViewOf(id, entry));
+  }
+  std::stable_sort(
+      by_age.begin(), by_age.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [arrival, sequence] : by_age) view.sequences.push_back(sequence);
+  return view;
+}
+
+SequenceView EngineLoop::ViewOf(SequenceId id, const Entry& entry) const {
+  const Sequence& s = *entry.sequence;
+  SequenceView view;
+  view.id = id;
+  view.priority = s.request().priority;
+  view.length = s.length();
+  view.computed = s.computed;
+  view.blocks = static_cast<int>(s.blocks.size());
+  view.running = entry.running;
+  view.parked = entry.parked;
+  if (entry.running) {
+    view.copies_tail = CopiesTail(s);
+    for (const BlockHold& hold : s.blocks) {
+      view.shared_blocks += ports_.pool->References(hold.ref()) > 1;
+    }
+  } else {
+    PrefixCache::Found found =
+        ports_.cache->Look(s.root(), s.tokens(), ReusableBlocks(s));
+    view.cached_blocks = found.blocks;
+    view.shared_blocks = found.in_use;
   }
   return view;
+}
+
+// Full blocks that may come from the prefix cache. The last token is always
+// computed, since its logits are wanted; so is a prompt row to be scored.
+int EngineLoop::ReusableBlocks(const Sequence& s) const {
+  int positions = s.length() - 1;
+  if (s.request().prompt_logprobs >= 0 && s.scored < s.prompt_tokens() - 1) {
+    positions = std::min(positions, s.scored);
+  }
+  return positions / kBlockTokens;
 }
 
 void EngineLoop::Preempt(Entry& entry) {
@@ -152,8 +189,7 @@ void EngineLoop::Preempt(Entry& entry) {
 
 void EngineLoop::Admit(Entry& entry) {
   Sequence& s = *entry.sequence;
-  s.blocks = ports_.cache->Match(s.root(), s.tokens(),
-                                 (s.length() - 1) / kBlockTokens);
+  s.blocks = ports_.cache->Match(s.root(), s.tokens(), ReusableBlocks(s));
   s.computed = static_cast<int>(s.blocks.size()) * kBlockTokens;
   s.published = static_cast<int>(s.blocks.size());
   entry.running = true;
@@ -164,13 +200,23 @@ void EngineLoop::Admit(Entry& entry) {
   }
 }
 
+// A partly filled block that others refer to is copied before it is written;
+// the last of its holders writes in place.
+bool EngineLoop::CopiesTail(const Sequence& s) const {
+  const size_t tail = s.computed / kBlockTokens;
+  if (tail >= s.blocks.size()) return false;
+  const BlockRef ref = s.blocks[tail].ref();
+  // Sources of copies in the step that is being made are let go already.
+  const auto copied =
+      std::count_if(until_step_ends_.begin(), until_step_ends_.end(),
+                    [&](const BlockHold& hold) { return hold.ref() == ref; });
+  return ports_.pool->References(ref) > 1 + copied;
+}
+
 bool EngineLoop::GrowBlocks(Entry& entry, int positions, StepPlan& plan) {
   Sequence& s = *entry.sequence;
-  int have = static_cast<int>(s.blocks.size());
-  int first_written = s.computed / kBlockTokens;
-  // A partly filled block that others refer to is copied before it is written.
-  bool copy = first_written < have &&
-              ports_.pool->References(s.blocks[first_written].ref()) > 1;
+  const bool copy = CopiesTail(s);
+  const int have = static_cast<int>(s.blocks.size());
   int need = std::max(0, BlocksFor(positions) - have) + (copy ? 1 : 0);
   if (need == 0) return true;
   auto fresh = Allocate(need);
@@ -178,10 +224,9 @@ bool EngineLoop::GrowBlocks(Entry& entry, int positions, StepPlan& plan) {
   if (copy) {
     BlockHold own = std::move(fresh->back());
     fresh->pop_back();
-    plan.copies.push_back({s.blocks[first_written].index(), own.index()});
-    // The source stays held until the step has copied it.
-    until_step_ends_.push_back(std::move(s.blocks[first_written]));
-    s.blocks[first_written] = std::move(own);
+    BlockHold& tail = s.blocks[s.computed / kBlockTokens];
+    plan.copies.push_back({tail.index(), own.index()});
+    until_step_ends_.push_back(std::exchange(tail, std::move(own)));
   }
   for (BlockHold& hold : *fresh) s.blocks.push_back(std::move(hold));
   return true;
@@ -190,7 +235,7 @@ bool EngineLoop::GrowBlocks(Entry& entry, int positions, StepPlan& plan) {
 void EngineLoop::AddRows(SequenceId id, Entry& entry, int rows,
                          StepPlan& plan) {
   Sequence& s = *entry.sequence;
-  PlannedRows planned{id, rows, -1};
+  PlannedRows planned{id, rows};
   SequenceRows part;
   part.first_row = static_cast<int32_t>(plan.tokens.size());
   part.rows = rows;
@@ -205,14 +250,21 @@ void EngineLoop::AddRows(SequenceId id, Entry& entry, int rows,
   }
   part.blocks = blocks;
   plan.sequences.push_back(part);
+  planned.first_score = static_cast<int>(plan.scores.size());
+  if (const int best = s.request().prompt_logprobs; best >= 0) {
+    // Each row says how likely the token after it was.
+    const int last = std::min(s.computed + rows, s.prompt_tokens() - 1);
+    for (int at = std::max(s.computed, s.scored); at < last; ++at) {
+      plan.scores.push_back(
+          {part.first_row + at - s.computed, s.tokens()[at + 1], best});
+    }
+  }
+  planned.scores = static_cast<int>(plan.scores.size()) - planned.first_score;
+  planned.first_sample = static_cast<int>(plan.samples.size());
   if (s.computed + rows == s.length()) {
-    planned.sample = static_cast<int>(plan.samples.size());
-    SampleRow sample;
-    sample.row = part.first_row + rows - 1;
-    sample.params = s.request().sampling;
-    sample.position = s.length();
-    s.draw_state().Fill(s.generated(), sample);
-    plan.samples.push_back(std::move(sample));
+    std::vector<SampleRow> draws = s.Draws(part.first_row + rows - 1);
+    planned.samples = static_cast<int>(draws.size());
+    std::move(draws.begin(), draws.end(), std::back_inserter(plan.samples));
   }
   planned_.push_back(planned);
 }
@@ -245,7 +297,8 @@ bool EngineLoop::SubmitNext() {
   }
   if (plan.tokens.empty()) {
     until_step_ends_.clear();
-    return false;
+    // What was given up may be what another waits for.
+    return !decision.preempt.empty();
   }
   ++next_step_;
   in_flight_ = true;
@@ -301,24 +354,52 @@ void EngineLoop::FinishRows(const PlannedRows& planned,
       std::min(s.computed, s.prompt_tokens()) - prompt_before;
   Publish(s);
   listener->OnComputed(s.computed);
-  if (planned.sample < 0) return;
-  // The listener may have removed it.
-  it = entries_.find(planned.id);
-  if (it == entries_.end()) return;
-  CHECK(planned.sample < static_cast<int>(result.sampled.size()));
-  if (const absl::Status& drawn = result.sampled[planned.sample].status;
-      !drawn.ok()) {
-    it->second.parked = true;
-    listener->OnFailed(drawn);
+  // The listener may remove it at any time.
+  if (DeliverScores(planned, result)) DeliverDraws(planned, result);
+}
+
+// False: the sequence is gone.
+bool EngineLoop::DeliverScores(const PlannedRows& planned,
+                               const StepResult& result) {
+  auto it = entries_.find(planned.id);
+  if (it == entries_.end()) return false;
+  if (planned.scores == 0) return true;
+  CHECK(planned.first_score + planned.scores <=
+        static_cast<int>(result.scored.size()));
+  Sequence& s = *it->second.sequence;
+  PromptLogprobs part;
+  part.first_index = s.scored + 1;
+  auto first = result.scored.begin() + planned.first_score;
+  part.tokens.assign(first, first + planned.scores);
+  s.scored += planned.scores;
+  it->second.listener->OnScored(std::move(part));
+  return entries_.contains(planned.id);
+}
+
+void EngineLoop::DeliverDraws(const PlannedRows& planned,
+                              const StepResult& result) {
+  if (planned.samples == 0) return;
+  CHECK(planned.first_sample + planned.samples <=
+        static_cast<int>(result.sampled.size()));
+  Entry& entry = entries_.at(planned.id);
+  auto drawn = absl::MakeConstSpan(result.sampled)
+                   .subspan(planned.first_sample, planned.samples);
+  for (const SampledToken& token : drawn) {
+    if (token.status.ok()) continue;
+    entry.parked = true;
+    entry.listener->OnFailed(token.status);
     return;
   }
-  TokenDelivery delivery =
-      it->second.sequence->Append(result.sampled[planned.sample]);
-  ++it->second.made_here;
-  it->second.parked = delivery.finish != FinishReason::kNone ||
-                      it->second.made_here == it->second.hold_after_tokens;
-  ports_.probe->TokenMade();
-  listener->OnToken(delivery);
+  for (int i = 0; i < planned.samples; ++i) ports_.probe->TokenMade();
+  if (entry.after_draw != AfterDraw::kGoOn) {
+    entry.parked = true;
+    entry.listener->OnDrawn(planned.id, drawn);
+    return;
+  }
+  CHECK(drawn.size() == 1) << "several answers go on in one sequence";
+  TokenDelivery delivery = entry.sequence->Append(drawn[0]);
+  entry.parked = delivery.finish != FinishReason::kNone;
+  entry.listener->OnToken(delivery);
 }
 
 void EngineLoop::Publish(Sequence& s) {

@@ -10,10 +10,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/base/id.h"
 #include "common/engine/engine_probe.h"
 #include "common/engine/sequence.h"
 #include "common/env/clock.h"
+#include "common/model/token_frame.h"
 #include "common/schedule/batch_policy.h"
 #include "kernels/api/backend.h"
 #include "kvstore/core/block_pool.h"
@@ -38,12 +40,31 @@ class SequenceListener {
   virtual void OnScheduled() {}
   // KV of positions below `computed` is complete in the sequence's blocks.
   virtual void OnComputed(int computed) {}
-  // A token was made. When `delivery.finish` is set, or the sequence was added
-  // with hold_after_tokens and has made that many, it is parked: it keeps its
-  // blocks and computes nothing more until Remove.
-  virtual void OnToken(const TokenDelivery& delivery) = 0;
+  // Log-probabilities of prompt tokens, in order and each once.
+  virtual void OnScored(PromptLogprobs part) {}
+  // Added with AfterDraw::kGoOn: a token was appended. When `delivery.finish`
+  // is set the sequence is parked: it keeps its blocks and computes nothing
+  // more until Remove.
+  virtual void OnToken(const TokenDelivery& delivery) {}
+  // Otherwise: this is what came for Sequence::Draws. Nothing was appended, and
+  // the sequence is parked.
+  virtual void OnDrawn(SequenceId id, absl::Span<const SampledToken> drawn) {}
   // The backend failed a step that it was part of. It is parked.
   virtual void OnFailed(const absl::Status& status) = 0;
+};
+
+// What a sequence does when something was drawn from its last row.
+enum class AfterDraw {
+  kGoOn,  // appends it and computes the next
+  kHold,  // parks and keeps its blocks
+  kWait,  // parks for others of its group; its blocks may be taken meanwhile
+};
+
+struct AddOptions {
+  AfterDraw after_draw = AfterDraw::kGoOn;
+  // Another answer of the same request: counts as just as old, and is never
+  // refused.
+  SequenceId sibling;
 };
 
 struct EngineLoad {
@@ -72,10 +93,10 @@ class EngineLoop {
 
   // Queues a sequence, or lets one that holds blocks (a committed handoff) join
   // the batch. `listener` lives until Remove. RESOURCE_EXHAUSTED: the queue is
-  // full (kQueueFull), or the request can never fit the pool (kKvTooSmall).
+  // full (kQueueFull).
   absl::StatusOr<SequenceId> Add(std::unique_ptr<Sequence> sequence,
                                  SequenceListener* listener,
-                                 int hold_after_tokens = 0);
+                                 AddOptions options = {});
 
   // Takes a sequence out, with its blocks; its listener is not called again.
   // While a step that it is part of is in flight its blocks stay held besides.
@@ -91,6 +112,8 @@ class EngineLoop {
 
   // Whether `tokens` positions can ever fit the pool: kKvTooSmall if not.
   absl::Status CheckFits(int tokens) const;
+  // The same for something that needs `blocks` for them.
+  absl::Status CheckFits(int tokens, int64_t blocks) const;
 
   // Polls the backend and submits the next step. True when either did anything.
   bool Tick();
@@ -98,13 +121,14 @@ class EngineLoop {
   // A sequence is here, or a step still uses blocks of one that was.
   bool busy() const { return in_flight_ || !entries_.empty(); }
   EngineLoad load() const;
+  const EngineOptions& options() const { return options_; }
 
  private:
   struct Entry {
     std::unique_ptr<Sequence> sequence;
     SequenceListener* listener = nullptr;
-    int hold_after_tokens = 0;
-    int made_here = 0;  // tokens made by this engine
+    AfterDraw after_draw = AfterDraw::kGoOn;
+    uint64_t arrival = 0;  // of the request's first sequence
     bool running = false;
     bool parked = false;
     bool scheduled = false;
@@ -113,19 +137,26 @@ class EngineLoop {
   struct PlannedRows {
     SequenceId id;
     int rows = 0;
-    int sample = -1;  // index into the step's samples
+    // Into the step's samples and scores.
+    int first_sample = 0, samples = 0;
+    int first_score = 0, scores = 0;
   };
 
   bool DrainBackend();
   bool SubmitNext();
   EngineView View() const;
+  SequenceView ViewOf(SequenceId id, const Entry& entry) const;
   void Preempt(Entry& entry);
   void Admit(Entry& entry);
+  int ReusableBlocks(const Sequence& sequence) const;
+  bool CopiesTail(const Sequence& sequence) const;
   bool GrowBlocks(Entry& entry, int positions, StepPlan& plan);
   void AddRows(SequenceId id, Entry& entry, int rows, StepPlan& plan);
   std::optional<std::vector<BlockHold>> Allocate(int count);
   void FinishStep(const StepResult& result);
   void FinishRows(const PlannedRows& planned, const StepResult& result);
+  bool DeliverScores(const PlannedRows& planned, const StepResult& result);
+  void DeliverDraws(const PlannedRows& planned, const StepResult& result);
   void Publish(Sequence& sequence);
 
   EngineOptions options_;
@@ -136,7 +167,8 @@ class EngineLoop {
   bool in_flight_ = false;
   Instant submitted_at_;
   std::vector<PlannedRows> planned_;
-  // Blocks of sequences removed while the step in flight uses them.
+  // Blocks of sequences removed while the step in flight uses them, and the
+  // sources of its copies.
   std::vector<BlockHold> until_step_ends_;
   absl::Duration step_time_;
 };

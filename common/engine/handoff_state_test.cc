@@ -47,8 +47,7 @@ TEST(HandoffStateTest, MappedStatesReleaseOnlyThroughAFence) {
 
 TEST(HandoffStateTest, NothingLeavesReleased) {
   for (int i = 0; i < 10; ++i) {
-    EXPECT_FALSE(
-        MayMove(DecodeState::kReleased, static_cast<DecodeState>(i)));
+    EXPECT_FALSE(MayMove(DecodeState::kReleased, static_cast<DecodeState>(i)));
   }
   for (int i = 0; i < 8; ++i) {
     EXPECT_FALSE(

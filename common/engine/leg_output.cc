@@ -29,31 +29,39 @@ void LegOutput::MarkScheduled() {
   timings_.queue = scheduled_at_ - received_at_;
 }
 
-void LegOutput::Deliver(const TokenDelivery& delivery, const Sequence& sequence,
-                        const TransferSummary& transfer) {
-  if (sink_ == nullptr) return;
-  Instant now = clock_->Now();
-  if (!std::exchange(has_first_token_, true)) {
-    first_token_at_ = now;
-    if (delivery.index == 0) {
-      timings_.first_token = now - received_at_;
-      timings_.prefill = now - scheduled_at_;
-    }
-  }
+void LegOutput::MarkToken(int index) {
+  if (std::exchange(has_first_token_, true)) return;
+  first_token_at_ = clock_->Now();
+  if (index > 0) return;  // another leg made the first
+  timings_.first_token = first_token_at_ - received_at_;
+  timings_.prefill = first_token_at_ - scheduled_at_;
+}
+
+void LegOutput::DeliverPrompt(PromptLogprobs part) {
   TokenFrame frame;
-  frame.attempt = attempt_;
+  frame.prompt = std::move(part);
+  Deliver(std::move(frame), nullptr);
+}
+
+void LegOutput::Deliver(const TokenDelivery& delivery, const LegFacts* facts) {
+  MarkToken(delivery.index);
+  TokenFrame frame;
+  frame.sample = delivery.sample;
   frame.first_index = delivery.index;
   frame.tokens.push_back(delivery.token);
   frame.finish = delivery.finish;
-  if (delivery.finish != FinishReason::kNone) {
-    frame.final_text = delivery.final_text;
-    frame.usage.prompt_tokens = sequence.prompt_tokens();
-    frame.usage.cached_tokens =
-        cached_tokens_ >= 0 ? cached_tokens_ : sequence.cached_tokens;
-    frame.usage.completion_tokens = sequence.generated();
-    timings_.decode = now - first_token_at_;
+  frame.final_text = delivery.final_text;
+  Deliver(std::move(frame), facts);
+}
+
+void LegOutput::Deliver(TokenFrame frame, const LegFacts* facts) {
+  if (sink_ == nullptr) return;
+  frame.attempt = attempt_;
+  if (facts != nullptr) {
+    timings_.decode = clock_->Now() - first_token_at_;
+    frame.usage = facts->usage;
     frame.timings = timings_;
-    frame.transfer = transfer;
+    frame.transfer = facts->transfer;
   }
   sink_->OnFrame(std::move(frame));
 }

@@ -9,24 +9,76 @@ namespace penstock {
 
 Sequence::Sequence(GenerateRequest request, BlockHash root,
                    const Tokenizer* tokenizer, int context_length)
-    : request_(std::move(request)),
+    : request_(std::make_shared<const GenerateRequest>(std::move(request))),
       root_(root),
       tokenizer_(tokenizer),
       context_length_(context_length),
-      tokens_(request_.prompt),
-      text_(tokenizer, request_.stop.stop_strings),
-      draw_state_(request_, *tokenizer) {}
+      tokens_(request_->prompt),
+      text_(tokenizer, request_->stop.stop_strings),
+      draw_state_(*request_, *tokenizer) {}
+
+Sequence::Sequence(const Sequence& other, int sample)
+    : computed(other.computed),
+      published(other.published),
+      cached_tokens(other.cached_tokens),
+      looked_up(other.looked_up),
+      scored(other.scored),
+      request_(other.request_),
+      sample_(sample),
+      root_(other.root_),
+      tokenizer_(other.tokenizer_),
+      context_length_(other.context_length_),
+      tokens_(other.tokens_),
+      text_(other.text_),
+      draw_state_(other.draw_state_),
+      hashes_(other.hashes_) {
+  blocks.reserve(other.blocks.size());
+  for (const BlockHold& hold : other.blocks) blocks.push_back(hold.Share());
+}
+
+std::unique_ptr<Sequence> Sequence::Fork(int sample) const {
+  return std::unique_ptr<Sequence>(new Sequence(*this, sample));
+}
+
+std::vector<TokenId> Sequence::StopTokens() const {
+  return penstock::StopTokens(request_->stop, *tokenizer_);
+}
+
+std::vector<SampleRow> Sequence::Draws(int32_t row) const {
+  SampleRow draw;
+  draw.row = row;
+  draw.params = request_->sampling;
+  draw.sample = static_cast<uint32_t>(sample_);
+  draw.position = static_cast<uint64_t>(length());
+  draw_state_.Fill(generated(), draw);
+  if (request_->deferred()) {
+    // Answers are compared by their log-probabilities.
+    draw.params.logprobs = std::max(draw.params.logprobs, 0);
+  }
+  size_t count = generated() == 0 ? request_->answers() : 1;
+  if (const int width = request_->beam.width; width > 0) {
+    // However many of the best end an answer, `width` others are among them.
+    const int best = width + static_cast<int>(StopTokens().size());
+    draw.params.temperature = 0;
+    draw.params.logprobs = std::max(draw.params.logprobs, best);
+    count = 1;
+  }
+  std::vector<SampleRow> draws(count, draw);
+  for (uint32_t i = 0; i < draws.size(); ++i) draws[i].sample += i;
+  return draws;
+}
 
 bool Sequence::IsStop(TokenId token) const {
-  const std::vector<TokenId>& ids = request_.stop.stop_ids;
+  const std::vector<TokenId>& ids = request_->stop.stop_ids;
   if (std::find(ids.begin(), ids.end(), token) != ids.end()) return true;
-  if (request_.stop.ignore_eos) return false;
+  if (request_->stop.ignore_eos) return false;
   const std::vector<TokenId>& own = tokenizer_->stop_tokens();
   return std::find(own.begin(), own.end(), token) != own.end();
 }
 
 TokenDelivery Sequence::Append(const SampledToken& sampled) {
   TokenDelivery out;
+  out.sample = sample_;
   out.index = generated();
   tokens_.push_back(sampled.token);
   draw_state_.Add(sampled);
@@ -46,19 +98,12 @@ TokenDelivery Sequence::Append(const SampledToken& sampled) {
     out.finish = FinishReason::kStop;
     return out;
   }
-  if (generated() >= request_.stop.max_tokens || length() >= context_length_) {
+  if (generated() >= request_->stop.max_tokens || length() >= context_length_) {
     SequenceText::Result rest = text_.Flush();
     out.final_text = std::move(rest.text);
     out.finish = rest.stopped ? FinishReason::kStop : FinishReason::kLength;
   }
   return out;
-}
-
-void Sequence::Resume(std::vector<TokenId> generated, SequenceText text) {
-  CHECK(this->generated() == 0);
-  tokens_.insert(tokens_.end(), generated.begin(), generated.end());
-  for (TokenId token : generated) draw_state_.Add({token, {}});
-  text_ = std::move(text);
 }
 
 BlockHash Sequence::HashOf(int block, const BlockHasher& hasher) {

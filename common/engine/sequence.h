@@ -19,40 +19,50 @@ namespace penstock {
 
 // One token on its way out of a sequence.
 struct TokenDelivery {
-  int index = 0;  // among the generated tokens of the request, from 0
+  int sample = 0;
+  int index = 0;  // among the generated tokens of the sample, from 0
   FrameToken token;
   FinishReason finish = FinishReason::kNone;
   std::string final_text;  // with finish: text that was held back
 };
 
-// One request's mutable state with exactly one owner at a time. What moves with
-// the KV is tokens(), sampling (randomness is a function of seed, sample and
-// position, so no generator moves) and text; see sequence_state.h. Blocks stay
-// behind: they are this worker's.
+// The mutable state of one of a request's answers, with exactly one owner at a
+// time. What moves with the KV is what was drawn, from which all else follows
+// (randomness is a function of seed, sample and position, so no generator
+// moves); see sequence_state.h. Blocks stay behind: they are this worker's.
 class Sequence {
  public:
-  // `root` seeds the block hash chain; `stop_tokens` are the model's own.
-  // `context_length` bounds prompt plus generated tokens.
+  // Sample 0, before anything was drawn. `root` seeds the block hash chain;
+  // `stop_tokens` are the model's own. `context_length` bounds prompt plus
+  // generated tokens.
   Sequence(GenerateRequest request, BlockHash root, const Tokenizer* tokenizer,
            int context_length);
 
-  const GenerateRequest& request() const { return request_; }
+  // The same so far as `sample` of the request, on the same blocks: whoever
+  // writes into one of them first copies it.
+  std::unique_ptr<Sequence> Fork(int sample) const;
+
+  const GenerateRequest& request() const { return *request_; }
+  int sample() const { return sample_; }
   const std::vector<TokenId>& tokens() const { return tokens_; }
   int length() const { return static_cast<int>(tokens_.size()); }
-  int prompt_tokens() const { return static_cast<int>(request_.prompt.size()); }
+  int prompt_tokens() const {
+    return static_cast<int>(request_->prompt.size());
+  }
   int generated() const { return length() - prompt_tokens(); }
   BlockHash root() const { return root_; }
-  const SequenceText& text() const { return text_; }
+
+  // What is to be drawn from the row of the last token, for `row` of the step:
+  // every answer's first token from the prompt's, then one token.
+  std::vector<SampleRow> Draws(int32_t row) const;
   // What the next draw looks back at.
   const DrawState& draw_state() const { return draw_state_; }
+  // Tokens that end the answer, sorted.
+  std::vector<TokenId> StopTokens() const;
 
   // Takes one sampled token: counts it, turns it into text, decides whether it
   // ends the request. The one place where tokens are counted and stops found.
   TokenDelivery Append(const SampledToken& sampled);
-
-  // Takes over what another worker's sequence generated so far; see
-  // sequence_state.h. Precondition: nothing was generated here.
-  void Resume(std::vector<TokenId> generated, SequenceText text);
 
   // Hash of each full block of tokens(), extended on demand.
   BlockHash HashOf(int block, const BlockHasher& hasher);
@@ -66,11 +76,15 @@ class Sequence {
   bool looked_up = false;  // the first admission has happened
   // Prompt positions that this worker computed itself.
   int prompt_computed_here = 0;
+  int scored = 0;  // leading prompt rows whose log-probabilities are known
 
  private:
+  Sequence(const Sequence& other, int sample);
+
   bool IsStop(TokenId token) const;
 
-  GenerateRequest request_;
+  std::shared_ptr<const GenerateRequest> request_;
+  int sample_ = 0;
   BlockHash root_;
   const Tokenizer* tokenizer_;
   int context_length_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -146,6 +147,13 @@ struct GenerateRequest {
   int priority = 0;
   // From receipt; clocks of hosts never meet, so a duration travels.
   absl::Duration timeout = absl::InfiniteDuration();
+
+  // Answers under way at once, at most.
+  int answers() const {
+    return beam.width > 0 ? beam.width : std::max(n, best_of);
+  }
+  // Nothing is given back before every answer has ended.
+  bool deferred() const { return beam.width > 0 || best_of > 1; }
 };
 
 // INVALID_ARGUMENT names the field, its value and what is allowed.

@@ -30,8 +30,9 @@ struct LegRequest {
 
 // Output of one leg, in order: at most one OnAccepted, then frames, then
 // exactly one OnFinished, after which the sink is not touched any more.
-// Prefill's only frame carries token 0; decode's frames start at index 1 after
-// a handoff, at 0 when it prefilled locally. Called on the engine thread; must
+// Prefill's frames carry the prompt's log-probabilities and token 0 of every
+// answer; decode's start at index 1 after a handoff, at 0 when it prefilled
+// locally or when the answers are given back at the end, all by decode. Called on the engine thread; must
 // not block.
 class LegSink {
  public:

@@ -18,6 +18,13 @@ struct SequenceView {
   int blocks = 0;         // that it holds
   bool running = false;   // false: waits for its first or next admission
   int cached_blocks = 0;  // waiting only: blocks a prefix match would give it
+  // Of `blocks`, or of `cached_blocks` while waiting: those that others hold
+  // too. Giving them up frees none, taking them costs none.
+  int shared_blocks = 0;
+  // Its next position lies in a block that others hold: that one is copied.
+  bool copies_tail = false;
+  // Computes nothing now, but may be preempted.
+  bool parked = false;
 };
 
 struct EngineView {
@@ -50,7 +57,8 @@ class BatchPolicy {
 // Continuous batching (Orca, OSDI'22) with chunked prefill (Sarathi-Serve,
 // OSDI'24): decode rows first, then prefill chunks in order of arrival, then
 // admissions while blocks last. The youngest is preempted when blocks run out;
-// the oldest never is, so it always completes.
+// the oldest never is, so it always completes. When parked ones hold what the
+// waiting need and nothing else can run, the youngest of them gives way.
 std::unique_ptr<BatchPolicy> MakeContinuousBatching();
 
 }  // namespace penstock

@@ -21,15 +21,16 @@ class Planner {
     PlanDecodes();
     PlanPrefills();
     PlanAdmissions();
+    if (decision_.rows.empty() && decision_.preempt.empty()) FreeParked();
     return std::move(decision_);
   }
 
  private:
   static bool Decoding(const SequenceView& s) {
-    return s.running && s.length - s.computed == 1;
+    return s.running && !s.parked && s.length - s.computed == 1;
   }
   static bool Prefilling(const SequenceView& s) {
-    return s.running && s.length - s.computed > 1;
+    return s.running && !s.parked && s.length - s.computed > 1;
   }
   bool Full() const {
     return rows_left_ == 0 ||
@@ -40,7 +41,8 @@ class Planner {
   // if need be. False: it has to sit this step out.
   bool Grow(size_t at, int rows) {
     const SequenceView& s = view_.sequences[at];
-    int need = std::max(0, BlocksFor(s.computed + rows) - s.blocks);
+    int need = std::max(0, BlocksFor(s.computed + rows) - s.blocks) +
+               (s.copies_tail ? 1 : 0);
     while (need > free_) {
       if (!PreemptYoungestAfter(at)) return false;
     }
@@ -53,7 +55,7 @@ class Planner {
       const SequenceView& victim = view_.sequences[i];
       if (!victim.running || preempted_[i] || victim.blocks == 0) continue;
       preempted_[i] = true;
-      free_ += victim.blocks;
+      free_ += victim.blocks - victim.shared_blocks;
       decision_.preempt.push_back(victim.id);
       std::erase_if(decision_.rows, [&](const BatchDecision::Rows& rows) {
         if (rows.id != victim.id) return false;
@@ -63,6 +65,21 @@ class Planner {
       return true;
     }
     return false;
+  }
+
+  // Members of a group wait parked for one that has no blocks: nobody would
+  // ever move.
+  void FreeParked() {
+    bool waiting = false;
+    size_t youngest = view_.sequences.size();
+    for (size_t i = 0; i < view_.sequences.size(); ++i) {
+      const SequenceView& s = view_.sequences[i];
+      waiting |= !s.running;
+      if (s.running && s.parked && s.blocks > 0) youngest = i;
+    }
+    if (waiting && youngest < view_.sequences.size()) {
+      decision_.preempt.push_back(view_.sequences[youngest].id);
+    }
   }
 
   void Take(size_t at, int rows) {
@@ -119,9 +136,10 @@ class Planner {
     for (size_t i : waiting) {
       if (Full()) return;
       const SequenceView& s = view_.sequences[i];
-      // Its tokens so far, and one block to grow into. Cached blocks count as
-      // taken too: they are among the free ones until it holds them.
-      int need = BlocksFor(s.length + 1);
+      // Its tokens so far, and one block to grow into. Cached blocks that
+      // nobody holds count too: they are among the free ones until it holds
+      // them.
+      int need = BlocksFor(s.length + 1) - s.shared_blocks;
       int margin = any_running ? view_.watermark_blocks : 0;
       // In order: a large one at the head is not starved by small ones.
       if (need + margin > available) return;

@@ -5,13 +5,23 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/engine/sequence_state.h"
 #include "common/peer/error_reason.h"
 
 namespace penstock {
 
 DecodeTransfer::DecodeTransfer(const WorkerContext* context, TransferId id)
-    : context_(context), id_(id) {
+    : context_(context),
+      id_(id),
+      lease_(
+          context,
+          [this] {
+            Send(Renew{id_, context_->options.lease});
+          },
+          [this] {
+            Fail(MakeError(ErrorReason::kTransferFailed,
+                           absl::StrCat("prefill worker ", peer_.name,
+                                        " let its lease expire")));
+          }) {
   ArmMeetTimer();
 }
 
@@ -46,27 +56,9 @@ void DecodeTransfer::ArmDeadline() {
       });
 }
 
-void DecodeTransfer::RefreshLease() {
-  context_->timers->Cancel(lease_timer_);
-  lease_timer_ = context_->timers->Schedule(
-      context_->clock->Now() + context_->options.lease, [this] {
-        Fail(MakeError(ErrorReason::kTransferFailed,
-                       absl::StrCat("prefill worker ", peer_.name,
-                                    " let its lease expire")));
-      });
-}
-
-void DecodeTransfer::ArmRenewal() {
-  renew_timer_ = context_->timers->Schedule(
-      context_->clock->Now() + context_->options.renew_every, [this] {
-        Send(Renew{id_, context_->options.lease});
-        ArmRenewal();
-      });
-}
-
 void DecodeTransfer::CancelTimers() {
-  for (TimerId* timer :
-       {&meet_timer_, &deadline_timer_, &lease_timer_, &renew_timer_}) {
+  lease_.End();
+  for (TimerId* timer : {&meet_timer_, &deadline_timer_}) {
     context_->timers->Cancel(*timer);
     *timer = 0;
   }
@@ -88,8 +80,8 @@ void DecodeTransfer::OnOffer(const WorkerKey& peer, Offer offer) {
   if (offer_.has_value()) return;  // a repeated offer changes nothing
   peer_ = peer;
   offer_ = std::move(offer);
-  RefreshLease();
-  ArmRenewal();
+  lease_.Refresh();
+  lease_.StartRenewing();
 }
 
 absl::Status DecodeTransfer::CheckOffer() const {
@@ -114,10 +106,7 @@ absl::Status DecodeTransfer::CheckOffer() const {
     return MakeError(ErrorReason::kIncompatibleWorker,
                      absl::StrCat("no transport in common with ", peer_.name));
   }
-  return context_->engine->CheckFits(
-      std::min<int64_t>(static_cast<int64_t>(leg_.request.prompt.size()) +
-                            leg_.request.stop.max_tokens,
-                        context_->context_length));
+  return AnswerGroup::CheckFits(*context_, leg_.request);
 }
 
 KvTransport* DecodeTransfer::ChooseTransport() const {
@@ -186,7 +175,7 @@ bool DecodeTransfer::Map() {
 // --- receiving ------------------------------------------------------------
 
 void DecodeTransfer::OnRenew() {
-  if (state_ < DecodeState::kCommitted) RefreshLease();
+  if (state_ < DecodeState::kCommitted) lease_.Refresh();
 }
 
 void DecodeTransfer::OnArrival(const PageArrival& arrival) {
@@ -205,7 +194,7 @@ void DecodeTransfer::OnArrival(const PageArrival& arrival) {
   }
   if (state_ == DecodeState::kMapped) Move(state_, DecodeState::kReceiving);
   if (state_ != DecodeState::kReceiving) return;
-  RefreshLease();
+  lease_.Refresh();
   arrived_[arrival.block] = arrival.checksum;
   summary_.bytes_moved += arrival.bytes;
   MaybeCommit();
@@ -214,7 +203,7 @@ void DecodeTransfer::OnArrival(const PageArrival& arrival) {
 void DecodeTransfer::OnChunkDone(ChunkDone message) {
   if (state_ == DecodeState::kMapped) Move(state_, DecodeState::kReceiving);
   if (state_ != DecodeState::kReceiving) return;
-  RefreshLease();
+  lease_.Refresh();
   // Every chunk brings a block, so there are no more of them than blocks.
   if (message.chunk < 0 || message.chunk >= prompt_blocks()) {
     Fail(MakeError(
@@ -286,8 +275,7 @@ void DecodeTransfer::MaybeCommit() {
     return;
   }
   Move(state_, DecodeState::kCommitted);
-  context_->timers->Cancel(std::exchange(lease_timer_, 0));
-  context_->timers->Cancel(std::exchange(renew_timer_, 0));
+  lease_.End();
   Send(CommitAck{id_});
 }
 
@@ -300,7 +288,7 @@ void DecodeTransfer::OnCommit(Commit message) {
   if (state_ != DecodeState::kMapped && state_ != DecodeState::kReceiving) {
     return;
   }
-  RefreshLease();
+  lease_.Refresh();
   commit_ = std::move(message);
   MaybeCommit();
 }
@@ -340,10 +328,10 @@ absl::Status DecodeTransfer::Verify(const KvManifest& manifest) {
       return mismatch(absl::StrCat("checksum of block ", moved.prompt_block));
     }
   }
-  auto sequence = ParseState(manifest.state, leg_.request, root_,
-                             context_->tokenizer, context_->context_length);
-  if (!sequence.ok()) return mismatch(sequence.status().message());
-  sequence_ = *std::move(sequence);
+  auto resumed = ParseState(manifest.state, leg_.request, root_,
+                            context_->tokenizer, context_->context_length);
+  if (!resumed.ok()) return mismatch(resumed.status().message());
+  resumed_ = *std::move(resumed);
   return absl::OkStatus();
 }
 
@@ -355,32 +343,11 @@ void DecodeTransfer::Activate() {
                                  context_->clock->Now() - credited_at_);
   const KvManifest& manifest = commit_->manifest;
   output_->timings() = manifest.timings;
-  output_->set_cached_tokens(manifest.cached_tokens);
-  sequence_->blocks = std::move(blocks_);
-  sequence_->computed = sequence_->prompt_tokens();
-  sequence_->cached_tokens = manifest.cached_tokens;
-  sequence_->looked_up = true;
-  auto added = context_->engine->Add(std::move(sequence_), this);
-  if (!added.ok()) {
-    Fail(added.status());
-    return;
-  }
-  active_ = *added;
-}
-
-// --- generating -----------------------------------------------------------
-
-void DecodeTransfer::OnToken(const TokenDelivery& delivery) {
-  const Sequence& sequence = *context_->engine->Find(active_);
-  summary_.decode_prompt_tokens = sequence.prompt_computed_here;
-  output_->Deliver(delivery, sequence, summary_);
-  if (delivery.finish == FinishReason::kNone) return;
-  output_->Finish(absl::OkStatus());
-  Release();
-}
-
-void DecodeTransfer::OnFailed(const absl::Status& status) {
-  Fail(MakeError(ErrorReason::kInternal, status.message()));
+  answers_ = std::make_unique<AnswerGroup>(
+      context_, &leg_.request, root_, output_.get(),
+      [this](const absl::Status& status) { Fail(status); });
+  answers_->Resume(std::move(resumed_), std::exchange(blocks_, {}),
+                   manifest.cached_tokens, summary_);
 }
 
 // --- ending ---------------------------------------------------------------
@@ -449,7 +416,7 @@ void DecodeTransfer::RejectOffer(const absl::Status& status) {
 
 void DecodeTransfer::BeginRevoke() {
   CancelTimers();
-  sequence_.reset();
+  resumed_.clear();
   Move(state_, DecodeState::kRevoking);
   TryFence();
 }
@@ -489,10 +456,10 @@ bool DecodeTransfer::Poll() {
 
 void DecodeTransfer::Release() {
   CancelTimers();
-  if (active_) context_->engine->Remove(std::exchange(active_, SequenceId()));
+  if (answers_ != nullptr) answers_->Stop();
   pins_.clear();
   blocks_.clear();
-  sequence_.reset();
+  resumed_.clear();
   Move(state_, DecodeState::kReleased);
 }
 

@@ -10,8 +10,11 @@
 #include "absl/status/status.h"
 #include "common/engine/handoff_state.h"
 #include "common/engine/leg_output.h"
+#include "common/engine/peer_lease.h"
+#include "common/engine/sequence_state.h"
 #include "common/engine/worker_context.h"
 #include "common/peer/handoff_message.h"
+#include "decode_worker/core/answer_group.h"
 
 namespace penstock {
 
@@ -19,10 +22,10 @@ namespace penstock {
 // comes first) to the last token. Holds the request's blocks, cached and
 // arriving, and lets none go before the transport's fence. Owned by DecodeRole,
 // which removes it when released(). Single-threaded.
-class DecodeTransfer : public SequenceListener {
+class DecodeTransfer {
  public:
   DecodeTransfer(const WorkerContext* context, TransferId id);
-  ~DecodeTransfer() override;
+  ~DecodeTransfer();
 
   // The two halves that have to meet.
   void OnLeg(LegRequest leg, LegSink* sink);
@@ -56,9 +59,6 @@ class DecodeTransfer : public SequenceListener {
   const WorkerKey& peer() const { return peer_; }
 
  private:
-  void OnToken(const TokenDelivery& delivery) override;
-  void OnFailed(const absl::Status& status) override;
-
   int prompt_blocks() const;
   absl::Status CheckOffer() const;
   void RejectOffer(const absl::Status& status);
@@ -75,8 +75,6 @@ class DecodeTransfer : public SequenceListener {
   void Release();
   void ArmMeetTimer();
   void ArmDeadline();
-  void RefreshLease();
-  void ArmRenewal();
   void CancelTimers();
   void Send(HandoffMessage message);
 
@@ -99,17 +97,16 @@ class DecodeTransfer : public SequenceListener {
   std::vector<bool> verified_;  // by prompt block
   std::set<int> chunks_;        // numbers announced and not nacked
   std::optional<Commit> commit_;
-  std::unique_ptr<Sequence> sequence_;  // from Verify until Activate
+  std::vector<ResumedAnswer> resumed_;  // from Verify until Activate
   TransferSummary summary_;
   Instant credited_at_;
 
-  SequenceId active_;
+  std::unique_ptr<AnswerGroup> answers_;  // once active
   bool fence_acked_ = false;
   bool fenced_ = false;  // after commit: no write can land any more
   TimerId meet_timer_ = 0;
   TimerId deadline_timer_ = 0;
-  TimerId lease_timer_ = 0;
-  TimerId renew_timer_ = 0;
+  PeerLease lease_;
 };
 
 }  // namespace penstock

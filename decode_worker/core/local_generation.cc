@@ -1,6 +1,5 @@
 #include "decode_worker/core/local_generation.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/peer/error_reason.h"
@@ -11,35 +10,26 @@ LocalGeneration::LocalGeneration(const WorkerContext* context, LegRequest leg,
                                  LegSink* sink)
     : context_(context),
       leg_(std::move(leg)),
-      output_(leg_, LegKind::kDecode, sink, context->clock, context->probe) {}
+      output_(leg_, LegKind::kDecode, sink, context->clock, context->probe),
+      answers_(context, &leg_.request,
+               context->hasher->Root({context->content, "", leg_.request.tenant,
+                                      leg_.request.cache_salt}),
+               &output_, [this](const absl::Status& status) { End(status); }) {}
 
 LocalGeneration::~LocalGeneration() {
   context_->timers->Cancel(deadline_timer_);
 }
 
 void LocalGeneration::Start() {
-  const GenerateRequest& request = leg_.request;
-  absl::Status fits = context_->engine->CheckFits(std::min<int64_t>(
-      static_cast<int64_t>(request.prompt.size()) + request.stop.max_tokens,
-      context_->context_length));
-  if (!fits.ok()) {
-    End(fits);
+  absl::Status started = AnswerGroup::CheckFits(*context_, leg_.request);
+  if (started.ok()) started = answers_.Start();
+  if (!started.ok()) {
+    End(started);
     return;
   }
-  BlockHash root = context_->hasher->Root(
-      {context_->content, "", request.tenant, request.cache_salt});
-  auto added = context_->engine->Add(
-      std::make_unique<Sequence>(request, root, context_->tokenizer,
-                                 context_->context_length),
-      this);
-  if (!added.ok()) {
-    End(added.status());
-    return;
-  }
-  sequence_ = *added;
-  if (request.timeout != absl::InfiniteDuration()) {
+  if (leg_.request.timeout != absl::InfiniteDuration()) {
     deadline_timer_ = context_->timers->Schedule(
-        context_->clock->Now() + request.timeout, [this] {
+        context_->clock->Now() + leg_.request.timeout, [this] {
           End(MakeError(ErrorReason::kDeadline,
                         "the request's deadline passed"));
         });
@@ -47,24 +37,9 @@ void LocalGeneration::Start() {
   output_.Accept();
 }
 
-void LocalGeneration::OnScheduled() { output_.MarkScheduled(); }
-
-void LocalGeneration::OnToken(const TokenDelivery& delivery) {
-  const Sequence& sequence = *context_->engine->Find(sequence_);
-  TransferSummary summary;
-  summary.transport = "local";
-  summary.decode_prompt_tokens = sequence.prompt_computed_here;
-  output_.Deliver(delivery, sequence, summary);
-  if (delivery.finish != FinishReason::kNone) End(absl::OkStatus());
-}
-
-void LocalGeneration::OnFailed(const absl::Status& status) {
-  End(MakeError(ErrorReason::kInternal, status.message()));
-}
-
 void LocalGeneration::End(const absl::Status& status) {
   context_->timers->Cancel(std::exchange(deadline_timer_, 0));
-  if (sequence_) context_->engine->Remove(std::exchange(sequence_, {}));
+  answers_.Stop();
   output_.Finish(status);
 }
 

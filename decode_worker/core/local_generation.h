@@ -4,16 +4,17 @@
 
 #include "common/engine/leg_output.h"
 #include "common/engine/worker_context.h"
+#include "decode_worker/core/answer_group.h"
 
 namespace penstock {
 
 // A request that decode serves alone: its uncached part is too short to be
 // worth a handoff, or there is no prefill worker. Owned by DecodeRole, which
 // removes it when released(). Single-threaded.
-class LocalGeneration : public SequenceListener {
+class LocalGeneration {
  public:
   LocalGeneration(const WorkerContext* context, LegRequest leg, LegSink* sink);
-  ~LocalGeneration() override;
+  ~LocalGeneration();
 
   // Queues the request with the engine.
   void Start();
@@ -22,14 +23,10 @@ class LocalGeneration : public SequenceListener {
   bool released() const { return output_.finished(); }
 
  private:
-  void OnScheduled() override;
-  void OnToken(const TokenDelivery& delivery) override;
-  void OnFailed(const absl::Status& status) override;
-
   const WorkerContext* context_;
   LegRequest leg_;
   LegOutput output_;
-  SequenceId sequence_;
+  AnswerGroup answers_;
   TimerId deadline_timer_ = 0;
 };
 

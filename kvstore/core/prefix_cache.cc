@@ -28,19 +28,23 @@ const PrefixCache::Entry* PrefixCache::Find(
   return &it->second;
 }
 
-int PrefixCache::MatchLength(BlockHash root, absl::Span<const TokenId> tokens,
-                             int max_blocks) const {
-  int matched = 0;
+PrefixCache::Found PrefixCache::Look(BlockHash root,
+                                     absl::Span<const TokenId> tokens,
+                                     int max_blocks) const {
+  Found found;
   BlockHash parent = root;
-  while (matched < max_blocks &&
-         tokens.size() >= static_cast<size_t>(matched + 1) * kBlockTokens) {
-    auto block = tokens.subspan(matched * kBlockTokens, kBlockTokens);
+  while (found.blocks < max_blocks &&
+         tokens.size() >=
+             static_cast<size_t>(found.blocks + 1) * kBlockTokens) {
+    auto block = tokens.subspan(found.blocks * kBlockTokens, kBlockTokens);
     BlockHash hash = hasher_->Next(parent, block);
-    if (Find(parent, hash, block) == nullptr) break;
+    const Entry* entry = Find(parent, hash, block);
+    if (entry == nullptr) break;
     parent = hash;
-    ++matched;
+    ++found.blocks;
+    found.in_use += pool_->References(entry->block) > 0;
   }
-  return matched;
+  return found;
 }
 
 std::vector<BlockHold> PrefixCache::Match(BlockHash root,

@@ -29,9 +29,13 @@ class PrefixCache : public CachedBlockObserver {
   std::vector<BlockHold> Match(BlockHash root, absl::Span<const TokenId> tokens,
                                int max_blocks);
 
-  // As Match, without holding or touching anything.
-  int MatchLength(BlockHash root, absl::Span<const TokenId> tokens,
-                  int max_blocks) const;
+  // What Match would give, without holding or touching anything.
+  struct Found {
+    int blocks = 0;
+    int in_use = 0;  // of them, held by somebody already
+  };
+  Found Look(BlockHash root, absl::Span<const TokenId> tokens,
+             int max_blocks) const;
 
   // Publishes a full, computed block under its hash and returns a hold on the
   // block that the cache keeps for it: `block` itself, or, when the same tokens

@@ -50,12 +50,16 @@ TEST_F(PrefixCacheTest, MatchesTheLongestRunOfFullBlocks) {
   auto match = cache_.Match(root_, tokens, 99);
   ASSERT_EQ(match.size(), 3u);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(match[i].index(), stored[i]);
-  EXPECT_EQ(cache_.MatchLength(root_, tokens, 2), 2);
+  EXPECT_EQ(cache_.Look(root_, tokens, 2).blocks, 2);
   tokens[20] = 1;
-  EXPECT_EQ(cache_.MatchLength(root_, tokens, 99), 1);
-  EXPECT_EQ(cache_.MatchLength(hasher_.Root({ContentId(7), "", "tenant", ""}),
-                               tokens, 99),
-            0);
+  EXPECT_EQ(cache_.Look(root_, tokens, 99).blocks, 1);
+  EXPECT_EQ(cache_.Look(root_, tokens, 99).in_use, 1);
+  match.clear();
+  EXPECT_EQ(cache_.Look(root_, tokens, 99).in_use, 0);
+  EXPECT_EQ(
+      cache_.Look(hasher_.Root({ContentId(7), "", "tenant", ""}), tokens, 99)
+          .blocks,
+      0);
 }
 
 TEST_F(PrefixCacheTest, EqualTokensShareOneBlock) {
@@ -73,8 +77,8 @@ TEST_F(PrefixCacheTest, EvictsTheLeastRecentlyUsedLeafFirst) {
   Store(new_chain);
   cache_.Match(root_, old_chain, 99);  // now the newer one
   EXPECT_EQ(cache_.Evict(1), 1);
-  EXPECT_EQ(cache_.MatchLength(root_, new_chain, 99), 1);
-  EXPECT_EQ(cache_.MatchLength(root_, old_chain, 99), 2);
+  EXPECT_EQ(cache_.Look(root_, new_chain, 99).blocks, 1);
+  EXPECT_EQ(cache_.Look(root_, old_chain, 99).blocks, 2);
   EXPECT_EQ(cache_.Evict(99), 3);
   EXPECT_EQ(cache_.size(), 0);
   EXPECT_EQ(pool_.counts().free, 8);
@@ -86,7 +90,7 @@ TEST_F(PrefixCacheTest, NeverEvictsWhatIsHeld) {
   EXPECT_EQ(cache_.Evict(99), 0);
   holds.pop_back();
   EXPECT_EQ(cache_.Evict(99), 1);
-  EXPECT_EQ(cache_.MatchLength(root_, tokens, 99), 1);
+  EXPECT_EQ(cache_.Look(root_, tokens, 99).blocks, 1);
 }
 
 TEST_F(PrefixCacheTest, EventsReplayAndSnapshotAgree) {

@@ -17,7 +17,17 @@ PrefillTransfer::PrefillTransfer(const WorkerContext* context, LegRequest leg,
       output_(leg_, LegKind::kPrefill, sink, context->clock, context->probe),
       id_(leg_.transfer()),
       root_(context->hasher->Root({context->content, "", leg_.request.tenant,
-                                   leg_.request.cache_salt})) {
+                                   leg_.request.cache_salt})),
+      lease_(
+          context,
+          [this] {
+            Send(Renew{id_, context_->options.lease});
+          },
+          [this] {
+            Fail(MakeError(ErrorReason::kTransferFailed,
+                           absl::StrCat("decode worker ", leg_.partner.worker,
+                                        " let its lease expire")));
+          }) {
   if (leg_.request.timeout != absl::InfiniteDuration()) {
     deadline_timer_ = context_->timers->Schedule(
         context_->clock->Now() + leg_.request.timeout, [this] {
@@ -25,7 +35,7 @@ PrefillTransfer::PrefillTransfer(const WorkerContext* context, LegRequest leg,
                          "the request's deadline passed"));
         });
   }
-  RefreshLease();
+  lease_.Refresh();
 }
 
 PrefillTransfer::~PrefillTransfer() { CancelTimers(); }
@@ -43,29 +53,9 @@ void PrefillTransfer::Send(HandoffMessage message) {
   if (!peer_gone_) context_->peers->Send(peer_, std::move(message));
 }
 
-void PrefillTransfer::RefreshLease() {
-  context_->timers->Cancel(lease_timer_);
-  lease_timer_ = context_->timers->Schedule(
-      context_->clock->Now() + context_->options.lease, [this] {
-        Fail(MakeError(ErrorReason::kTransferFailed,
-                       absl::StrCat("decode worker ", leg_.partner.worker,
-                                    " let its lease expire")));
-      });
-}
-
-void PrefillTransfer::ArmRenewal() {
-  renew_timer_ = context_->timers->Schedule(
-      context_->clock->Now() + context_->options.renew_every, [this] {
-        Send(Renew{id_, context_->options.lease});
-        ArmRenewal();
-      });
-}
-
 void PrefillTransfer::CancelTimers() {
-  for (TimerId* timer : {&deadline_timer_, &lease_timer_, &renew_timer_}) {
-    context_->timers->Cancel(*timer);
-    *timer = 0;
-  }
+  lease_.End();
+  context_->timers->Cancel(std::exchange(deadline_timer_, 0));
 }
 
 // --- agreeing -------------------------------------------------------------
@@ -74,8 +64,8 @@ void PrefillTransfer::OnPeerReady(const WorkerKey& peer) {
   if (offered_ || state_ != PrefillState::kQueued) return;
   offered_ = true;
   peer_ = peer;
-  RefreshLease();
-  ArmRenewal();
+  lease_.Refresh();
+  lease_.StartRenewing();
   Offer offer;
   offer.transfer = id_;
   offer.layout = context_->layout.id();
@@ -96,7 +86,7 @@ void PrefillTransfer::OnPeerReady(const WorkerKey& peer) {
 
 void PrefillTransfer::OnCredit(const Credit& message) {
   if (state_ != PrefillState::kQueued) return;
-  RefreshLease();
+  lease_.Refresh();
   if (message.have_blocks < 0 || message.have_blocks > prompt_blocks()) {
     Fail(MakeError(ErrorReason::kTransferFailed,
                    "the credit names more blocks than the prompt has"));
@@ -118,7 +108,7 @@ void PrefillTransfer::OnCredit(const Credit& message) {
   auto added = context_->engine->Add(
       std::make_unique<Sequence>(leg_.request, root_, context_->tokenizer,
                                  context_->context_length),
-      this, /*hold_after_tokens=*/1);
+      this, {AfterDraw::kHold, SequenceId()});
   if (!added.ok()) {
     Fail(added.status());
     return;
@@ -141,7 +131,7 @@ void PrefillTransfer::OnReject(const Reject& message) {
 }
 
 void PrefillTransfer::OnGrant(const Grant& message) {
-  RefreshLease();
+  lease_.Refresh();
   for (size_t i = 0; i < message.blocks.size(); ++i) {
     int64_t block =
         int64_t{message.first_prompt_block} + static_cast<int64_t>(i);
@@ -151,7 +141,7 @@ void PrefillTransfer::OnGrant(const Grant& message) {
   SendReadyBlocks();
 }
 
-void PrefillTransfer::OnRenew() { RefreshLease(); }
+void PrefillTransfer::OnRenew() { lease_.Refresh(); }
 
 // --- computing and sending ------------------------------------------------
 
@@ -270,18 +260,44 @@ void PrefillTransfer::OnNack(const ChunkNack& message) {
   Post(std::move(node.mapped()));
 }
 
-void PrefillTransfer::OnToken(const TokenDelivery& delivery) {
-  first_token_made_ = true;
+void PrefillTransfer::OnScored(PromptLogprobs part) {
+  output_.DeliverPrompt(std::move(part));
+}
+
+void PrefillTransfer::OnDrawn(SequenceId id,
+                              absl::Span<const SampledToken> drawn) {
   first_token_at_ = context_->clock->Now();
-  TransferSummary nothing_moved;
-  nothing_moved.transport = "none";
-  output_.Deliver(delivery, *context_->engine->Find(sequence_), nothing_moved);
-  if (delivery.finish != FinishReason::kNone) {
+  output_.MarkToken(0);
+  for (const SampledToken& token : drawn) drawn_.push_back({token});
+  if (!leg_.request.deferred() &&
+      !DeliverFirstTokens(*context_->engine->Find(id), drawn)) {
     // Nothing is left to decode: OK tells the peer so.
     Fail(absl::OkStatus());
     return;
   }
   MaybeCommit();
+}
+
+bool PrefillTransfer::DeliverFirstTokens(const Sequence& sequence,
+                                         absl::Span<const SampledToken> drawn) {
+  LegFacts facts;
+  facts.usage.prompt_tokens = sequence.prompt_tokens();
+  facts.usage.cached_tokens = sequence.cached_tokens;
+  facts.usage.completion_tokens = static_cast<int>(drawn.size());
+  facts.transfer.transport = "none";
+  std::vector<TokenDelivery> made;
+  bool open = false;
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    made.push_back(sequence.Fork(sequence.sample() + static_cast<int>(i))
+                       ->Append(drawn[i]));
+    open |= made.back().finish == FinishReason::kNone;
+    drawn_[i][0].logprobs = {};  // delivered
+  }
+  for (const TokenDelivery& delivery : made) {
+    const bool last = !open && &delivery == &made.back();
+    output_.Deliver(delivery, last ? &facts : nullptr);
+  }
+  return open;
 }
 
 void PrefillTransfer::OnFailed(const absl::Status& status) {
@@ -306,7 +322,7 @@ KvManifest PrefillTransfer::MakeManifest() {
   }
   manifest.bytes_moved = bytes_;
   manifest.chunks = next_chunk_;
-  manifest.state = SerializeState(sequence);
+  manifest.state = SerializeState(leg_.request, drawn_);
   manifest.timings = output_.timings();
   manifest.timings.transfer = context_->clock->Now() - first_token_at_;
   manifest.cached_tokens = sequence.cached_tokens;
@@ -314,7 +330,7 @@ KvManifest PrefillTransfer::MakeManifest() {
 }
 
 void PrefillTransfer::MaybeCommit() {
-  if (!first_token_made_ || state_ != PrefillState::kComputing ||
+  if (drawn_.empty() || state_ != PrefillState::kComputing ||
       next_block_ < prompt_blocks()) {
     return;
   }

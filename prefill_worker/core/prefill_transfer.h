@@ -8,15 +8,19 @@
 #include "absl/status/status.h"
 #include "common/engine/handoff_state.h"
 #include "common/engine/leg_output.h"
+#include "common/engine/peer_lease.h"
+#include "common/engine/sequence_state.h"
 #include "common/engine/worker_context.h"
 #include "common/peer/handoff_message.h"
 
 namespace penstock {
 
 // One request at its prefill worker, from the leg to CommitAck: offers, waits
-// for credit, computes, pushes pages as they are complete, emits token 0 and
-// commits. Source pages stay pinned until their posts have completed. Owned by
-// PrefillRole, which removes it when released(). Single-threaded.
+// for credit, computes the prompt once, pushes pages as they are complete,
+// emits token 0 of every answer and commits. Answers that are compared at the
+// end (best_of, beam search) are not emitted here and never end here. Source
+// pages stay pinned until their posts have completed. Owned by PrefillRole,
+// which removes it when released(). Single-threaded.
 class PrefillTransfer : public SequenceListener {
  public:
   PrefillTransfer(const WorkerContext* context, LegRequest leg, LegSink* sink);
@@ -58,10 +62,14 @@ class PrefillTransfer : public SequenceListener {
 
   void OnScheduled() override;
   void OnComputed(int computed) override;
-  void OnToken(const TokenDelivery& delivery) override;
+  void OnScored(PromptLogprobs part) override;
+  void OnDrawn(SequenceId id, absl::Span<const SampledToken> drawn) override;
   void OnFailed(const absl::Status& status) override;
 
   int prompt_blocks() const;
+  // False: every answer ended with its first token.
+  bool DeliverFirstTokens(const Sequence& sequence,
+                          absl::Span<const SampledToken> drawn);
   void SendReadyBlocks();
   void ShareBlocks(int last);
   void PostBlocks(int last);
@@ -70,8 +78,6 @@ class PrefillTransfer : public SequenceListener {
   KvManifest MakeManifest();
   void MaybeQuiesce();
   void Release();
-  void RefreshLease();
-  void ArmRenewal();
   void CancelTimers();
   void Send(HandoffMessage message);
 
@@ -95,12 +101,11 @@ class PrefillTransfer : public SequenceListener {
   std::map<PostId, Chunk> posts_;  // in flight
   std::map<int, Chunk> done_;      // by number; kept for a Nack
   uint64_t bytes_ = 0;
-  bool first_token_made_ = false;
+  std::vector<AnswerDraws> drawn_;  // of each answer; empty until then
   Instant first_token_at_;
   SequenceId sequence_;
   TimerId deadline_timer_ = 0;
-  TimerId lease_timer_ = 0;
-  TimerId renew_timer_ = 0;
+  PeerLease lease_;
 };
 
 }  // namespace penstock

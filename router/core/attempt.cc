@@ -57,11 +57,15 @@ bool MayFollow(AttemptState from, AttemptState to) {
   return false;
 }
 
-Attempt::Attempt(AttemptId id, Leg decode, std::optional<Leg> prefill)
+Attempt::Attempt(AttemptId id, Leg decode, std::optional<Leg> prefill,
+                 MergeOptions merge)
     : id_(id),
       decode_(std::move(decode)),
       prefill_(std::move(prefill)),
-      merger_(/*handoff=*/prefill_.has_value()) {}
+      merger_([&] {
+        merge.handoff = prefill_.has_value();
+        return merge;
+      }()) {}
 
 Attempt::Leg& Attempt::leg(LegKind kind) {
   if (kind == LegKind::kDecode) return decode_;
@@ -170,7 +174,7 @@ AttemptStep Attempt::OnLegDone(LegKind kind) {
     return end;
   }
   if (kind == LegKind::kPrefill) {
-    if (merger_.received() == 0) {
+    if (!merger_.prefilled()) {
       return End(
           MakeError(ErrorReason::kInternal,
                     absl::StrCat("prefill worker ", prefill_->worker.name,

@@ -64,7 +64,9 @@ class Attempt {
     bool open() const { return !ended && !lost; }
   };
 
-  Attempt(AttemptId id, Leg decode, std::optional<Leg> prefill);
+  // `merge.handoff` follows from the legs.
+  Attempt(AttemptId id, Leg decode, std::optional<Leg> prefill,
+          MergeOptions merge = {});
 
   AttemptStep OnAccepted(LegKind kind);
   AttemptStep OnFrame(LegKind kind, TokenFrame frame);

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace penstock {
 namespace {
 
-// Prefill's token is on its way when decode starts: far fewer are ever held.
+// Of each sample. Prefill's tokens are on their way when decode starts: far
+// fewer are ever held.
 constexpr size_t kMaxHeldTokens = 4096;
 
 const char* Name(LegKind leg) {
@@ -25,15 +27,74 @@ void TrimTo(int index, TokenFrame& frame) {
   frame.first_index += known;
 }
 
+void CopyFacts(const TokenFrame& from, TokenFrame& to) {
+  to.usage = from.usage;
+  to.timings = from.timings;
+  to.transfer = from.transfer;
+}
+
 }  // namespace
 
-absl::Status FrameMerger::Push(LegKind leg, TokenFrame frame) {
-  Leg& from = leg == LegKind::kPrefill ? prefill_ : decode_;
-  if (complete_ || from.ended) return absl::OkStatus();
-  if (frame.sample != 0) {
-    return absl::InternalError(absl::StrCat(
-        "the ", Name(leg), " worker sent sample ", frame.sample, " of 1"));
+FrameMerger::FrameMerger(const MergeOptions& options)
+    : options_(options),
+      samples_(options.samples),
+      open_(options.samples),
+      // The first prompt token has none.
+      prompt_next_(std::max(1, options.scored_before)) {
+  for (Sample& sample : samples_) {
+    sample.decode.expected = options.handoff && !options.deferred ? 1 : 0;
   }
+}
+
+bool FrameMerger::prefilled() const {
+  return options_.deferred ||
+         std::all_of(samples_.begin(), samples_.end(),
+                     [](const Sample& sample) { return sample.next > 0; });
+}
+
+absl::Status FrameMerger::Push(LegKind leg, TokenFrame frame) {
+  if (complete()) return absl::OkStatus();
+  if (!frame.prompt.tokens.empty()) {
+    RETURN_IF_ERROR(PushPrompt(leg, std::move(frame.prompt)));
+    frame.prompt = {};
+  }
+  if (frame.tokens.empty() && frame.finish == FinishReason::kNone) {
+    return absl::OkStatus();
+  }
+  return PushTokens(leg, std::move(frame));
+}
+
+absl::Status FrameMerger::PushPrompt(LegKind leg, PromptLogprobs part) {
+  const int64_t end =
+      int64_t{part.first_index} + static_cast<int64_t>(part.tokens.size());
+  if (part.first_index < 1 || part.first_index > prompt_next_ ||
+      end > options_.scored_prompt) {
+    return absl::InternalError(absl::StrCat(
+        "the ", Name(leg), " worker sent log-probabilities of prompt tokens ",
+        part.first_index, " to ", end, " where ", prompt_next_, " of ",
+        options_.scored_prompt, " was next"));
+  }
+  if (end <= prompt_next_) return absl::OkStatus();
+  part.tokens.erase(part.tokens.begin(),
+                    part.tokens.begin() + prompt_next_ - part.first_index);
+  part.first_index = prompt_next_;
+  prompt_next_ = static_cast<int>(end);
+  TokenFrame frame;
+  frame.prompt = std::move(part);
+  ready_.push_back(std::move(frame));
+  for (Sample& sample : samples_) Release(sample);
+  return absl::OkStatus();
+}
+
+absl::Status FrameMerger::PushTokens(LegKind leg, TokenFrame frame) {
+  if (frame.sample < 0 || frame.sample >= options_.samples) {
+    return absl::InternalError(
+        absl::StrCat("the ", Name(leg), " worker sent sample ", frame.sample,
+                     " of ", options_.samples));
+  }
+  Sample& sample = samples_[frame.sample];
+  Leg& from = leg == LegKind::kPrefill ? sample.prefill : sample.decode;
+  if (sample.complete || from.ended) return absl::OkStatus();
   const int64_t end =
       int64_t{frame.first_index} + static_cast<int64_t>(frame.tokens.size());
   if (frame.first_index < 0 || frame.first_index > from.expected ||
@@ -48,34 +109,50 @@ absl::Status FrameMerger::Push(LegKind leg, TokenFrame frame) {
                                             " worker ended after token ", end,
                                             " having sent ", from.expected));
   }
-  from.gave |= !frame.tokens.empty();
+  decoding_ |= leg == LegKind::kDecode && !frame.tokens.empty();
   TrimTo(from.expected, frame);
   if (frame.tokens.empty() && !from.ended) return absl::OkStatus();
   from.expected = static_cast<int>(end);
-  if (frame.first_index <= next_) {
-    Append(std::move(frame));
-    while (!held_.empty() && !complete_ && held_.front().first_index <= next_) {
-      TokenFrame next = std::move(held_.front());
-      held_.pop_front();
-      held_tokens_ -= next.tokens.size();
-      Append(std::move(next));
-    }
+  if (Ready(sample, frame)) {
+    Append(sample, std::move(frame));
+    Release(sample);
     return absl::OkStatus();
   }
   held_tokens_ += frame.tokens.size();
-  if (held_tokens_ > kMaxHeldTokens) {
+  if (held_tokens_ > kMaxHeldTokens * samples_.size()) {
     return absl::InternalError(absl::StrCat(
         "the decode worker is ", held_tokens_, " tokens ahead of prefill"));
   }
-  held_.push_back(std::move(frame));
+  sample.held.push_back(std::move(frame));
   return absl::OkStatus();
 }
 
-void FrameMerger::Append(TokenFrame frame) {
-  TrimTo(next_, frame);
-  complete_ = frame.finish != FinishReason::kNone;
-  if (frame.tokens.empty() && !complete_) return;
-  next_ = frame.first_index + static_cast<int>(frame.tokens.size());
+bool FrameMerger::Ready(const Sample& sample, const TokenFrame& frame) const {
+  return frame.first_index <= sample.next &&
+         prompt_next_ >= options_.scored_prompt;
+}
+
+void FrameMerger::Release(Sample& sample) {
+  while (!sample.held.empty() && !sample.complete &&
+         Ready(sample, sample.held.front())) {
+    TokenFrame next = std::move(sample.held.front());
+    sample.held.pop_front();
+    held_tokens_ -= next.tokens.size();
+    Append(sample, std::move(next));
+  }
+}
+
+void FrameMerger::Append(Sample& sample, TokenFrame frame) {
+  TrimTo(sample.next, frame);
+  sample.complete = frame.finish != FinishReason::kNone;
+  if (frame.tokens.empty() && !sample.complete) return;
+  const int count = static_cast<int>(frame.tokens.size());
+  sample.next = frame.first_index + count;
+  received_ += count;
+  if (frame.usage.prompt_tokens > 0) CopyFacts(frame, facts_);
+  open_ -= sample.complete;
+  // The leg that ends last need not be the one whose frame comes last.
+  CopyFacts(open_ == 0 ? facts_ : TokenFrame(), frame);
   ready_.push_back(std::move(frame));
 }
 

@@ -35,7 +35,7 @@ std::vector<TokenId> Ids(FrameMerger& merger) {
 constexpr LegKind kP = LegKind::kPrefill, kD = LegKind::kDecode;
 
 TEST(FrameMergerTest, JoinsPrefillAndDecode) {
-  FrameMerger merger(true);
+  FrameMerger merger({.handoff = true});
   ASSERT_TRUE(merger.Push(kP, Frame(0, 1)).ok());
   EXPECT_FALSE(merger.decoding());
   ASSERT_TRUE(merger.Push(kD, Frame(1, 2)).ok());
@@ -47,7 +47,7 @@ TEST(FrameMergerTest, JoinsPrefillAndDecode) {
 }
 
 TEST(FrameMergerTest, HoldsDecodeUntilPrefillsTokenIsThere) {
-  FrameMerger merger(true);
+  FrameMerger merger({.handoff = true});
   ASSERT_TRUE(merger.Push(kD, Frame(1, 2)).ok());
   ASSERT_TRUE(merger.Push(kD, Frame(3, 0, FinishReason::kStop)).ok());
   EXPECT_THAT(Ids(merger), IsEmpty());
@@ -59,31 +59,31 @@ TEST(FrameMergerTest, HoldsDecodeUntilPrefillsTokenIsThere) {
 }
 
 TEST(FrameMergerTest, DropsWhatCameBefore) {
-  FrameMerger merger(false);
+  FrameMerger merger({.handoff = false});
   ASSERT_TRUE(merger.Push(kD, Frame(0, 3)).ok());
   ASSERT_TRUE(merger.Push(kD, Frame(0, 3)).ok());
   ASSERT_TRUE(merger.Push(kD, Frame(1, 1)).ok());
   ASSERT_TRUE(merger.Push(kD, Frame(2, 3)).ok());
   EXPECT_THAT(Ids(merger), ElementsAre(0, 1, 2, 3, 4));
   // Decode repeats prefill's token.
-  FrameMerger handoff(true);
+  FrameMerger handoff({.handoff = true});
   ASSERT_TRUE(handoff.Push(kP, Frame(0, 1)).ok());
   ASSERT_TRUE(handoff.Push(kD, Frame(0, 2)).ok());
   EXPECT_THAT(Ids(handoff), ElementsAre(0, 1));
 }
 
 TEST(FrameMergerTest, GapsAreErrors) {
-  FrameMerger local(false);
+  FrameMerger local({.handoff = false});
   EXPECT_EQ(local.Push(kD, Frame(1, 1)).code(), absl::StatusCode::kInternal);
-  FrameMerger handoff(true);
+  FrameMerger handoff({.handoff = true});
   ASSERT_TRUE(handoff.Push(kD, Frame(1, 1)).ok());
   EXPECT_FALSE(handoff.Push(kD, Frame(3, 1)).ok());
-  FrameMerger prefill(true);
+  FrameMerger prefill({.handoff = true});
   EXPECT_FALSE(prefill.Push(kP, Frame(1, 1)).ok());
 }
 
 TEST(FrameMergerTest, NonsenseIsAnError) {
-  FrameMerger merger(false);
+  FrameMerger merger({.handoff = false});
   EXPECT_FALSE(merger.Push(kD, Frame(-1, 2)).ok());
   TokenFrame other = Frame(0, 1);
   other.sample = 1;
@@ -93,13 +93,92 @@ TEST(FrameMergerTest, NonsenseIsAnError) {
 }
 
 TEST(FrameMergerTest, HoldsOnlySoMuch) {
-  FrameMerger merger(true);
+  FrameMerger merger({.handoff = true});
   ASSERT_TRUE(merger.Push(kD, Frame(1, 4096)).ok());
   EXPECT_FALSE(merger.Push(kD, Frame(4097, 1)).ok());
 }
 
+TEST(FrameMergerTest, EachSampleHasItsOwnIndices) {
+  FrameMerger merger({.handoff = true, .samples = 2});
+  auto of = [](int sample, TokenFrame frame) {
+    frame.sample = sample;
+    return frame;
+  };
+  ASSERT_TRUE(merger.Push(kP, of(0, Frame(0, 1))).ok());
+  EXPECT_FALSE(merger.prefilled());
+  // Sample 1 is ahead of its first token; the usage of all comes with it.
+  TokenFrame end = of(1, Frame(1, 1, FinishReason::kStop));
+  end.usage.prompt_tokens = 7;
+  ASSERT_TRUE(merger.Push(kD, of(0, Frame(1, 2, FinishReason::kStop))).ok());
+  ASSERT_TRUE(merger.Push(kD, end).ok());
+  EXPECT_THAT(Ids(merger), ElementsAre(0, 1, 2));
+  EXPECT_FALSE(merger.complete());
+  ASSERT_TRUE(merger.Push(kP, of(1, Frame(0, 1))).ok());
+  EXPECT_TRUE(merger.prefilled());
+  EXPECT_TRUE(merger.complete());
+  std::vector<TokenFrame> frames = merger.Take();
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[1].sample, 1);
+  EXPECT_EQ(frames[1].usage.prompt_tokens, 7);
+  EXPECT_EQ(merger.received(), 5);
+  EXPECT_FALSE(FrameMerger({.samples = 2}).Push(kD, of(2, Frame(0, 1))).ok());
+}
+
+// Sample 1 ended with prefill's token, which comes last: it is the last frame.
+TEST(FrameMergerTest, UsageIsOnTheLastFrameWhoeverSentIt) {
+  FrameMerger merger({.handoff = true, .samples = 2});
+  ASSERT_TRUE(merger.Push(kP, Frame(0, 1)).ok());
+  TokenFrame end = Frame(1, 1, FinishReason::kLength);
+  end.usage.prompt_tokens = 7;
+  ASSERT_TRUE(merger.Push(kD, end).ok());
+  TokenFrame late = Frame(0, 1, FinishReason::kStop);
+  late.sample = 1;
+  ASSERT_TRUE(merger.Push(kP, late).ok());
+  std::vector<TokenFrame> frames = merger.Take();
+  ASSERT_EQ(frames.size(), 3u);
+  EXPECT_EQ(frames[1].usage.prompt_tokens, 0);
+  EXPECT_EQ(frames[2].usage.prompt_tokens, 7);
+}
+
+TEST(FrameMergerTest, DeferredAnswersComeWholeFromDecode) {
+  FrameMerger merger({.handoff = true, .deferred = true});
+  EXPECT_TRUE(merger.prefilled());
+  ASSERT_TRUE(merger.Push(kD, Frame(0, 2)).ok());
+  ASSERT_TRUE(merger.Push(kD, Frame(2, 1, FinishReason::kStop)).ok());
+  EXPECT_THAT(Ids(merger), ElementsAre(0, 1, 2));
+  EXPECT_TRUE(merger.complete());
+}
+
+TEST(FrameMergerTest, ThePromptComesFirstWithoutGapsOrDoubles) {
+  auto part = [](int first, int count) {
+    TokenFrame frame;
+    frame.prompt.first_index = first;
+    for (int i = 0; i < count; ++i) {
+      frame.prompt.tokens.push_back({static_cast<float>(first + i), {}});
+    }
+    return frame;
+  };
+  FrameMerger merger({.handoff = true,
+                      .deferred = true,
+                      .scored_prompt = 6,
+                      .scored_before = 2});
+  ASSERT_TRUE(merger.Push(kD, Frame(0, 1, FinishReason::kStop)).ok());
+  EXPECT_THAT(merger.Take(), IsEmpty());
+  EXPECT_FALSE(merger.Push(kP, part(4, 1)).ok());
+  EXPECT_FALSE(merger.Push(kP, part(1, 6)).ok());
+  ASSERT_TRUE(merger.Push(kP, part(1, 3)).ok());
+  ASSERT_TRUE(merger.Push(kP, part(4, 2)).ok());
+  std::vector<TokenFrame> frames = merger.Take();
+  ASSERT_EQ(frames.size(), 3u);
+  EXPECT_EQ(frames[0].prompt.first_index, 2);
+  EXPECT_EQ(frames[0].prompt.tokens.size(), 2u);
+  EXPECT_EQ(frames[1].prompt.first_index, 4);
+  EXPECT_EQ(frames[2].tokens.size(), 1u);
+  EXPECT_TRUE(merger.complete());
+}
+
 TEST(FrameMergerTest, NothingFollowsTheLastFrame) {
-  FrameMerger merger(true);
+  FrameMerger merger({.handoff = true});
   ASSERT_TRUE(merger.Push(kP, Frame(0, 1, FinishReason::kLength)).ok());
   ASSERT_TRUE(merger.Push(kD, Frame(1, 1)).ok());
   EXPECT_THAT(Ids(merger), ElementsAre(0));
@@ -111,7 +190,7 @@ TEST(FrameMergerTest, AnySplitGivesEachTokenOnce) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SeededRandom random(seed);
     const int total = 2 + random.Below(30);
-    FrameMerger merger(true);
+    FrameMerger merger({.handoff = true});
     std::vector<TokenId> got;
     bool prefill_sent = false;
     int next = 1;

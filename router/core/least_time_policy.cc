@@ -102,8 +102,12 @@ absl::StatusOr<Placement> LeastTimePolicy::Place(const RequestFacts& request,
   LegPlacement& on_decode = placement.decode;
   on_decode.worker = decode.worker->info.key;
   on_decode.cached_tokens = decode.cached_tokens;
-  on_decode.load = {cost_.DecodeShare(steps, request.prompt_tokens), 1,
-                    static_cast<int>(BlocksFor(request.prompt_tokens + steps))};
+  const int blocks = BlocksFor(request.prompt_tokens + steps);
+  // Each answer beyond the first shares the prompt's full blocks.
+  const int own_blocks = blocks - request.prompt_tokens / kBlockTokens;
+  on_decode.load = {
+      cost_.DecodeShare(steps, request.prompt_tokens) * request.answers,
+      request.answers, blocks + (request.answers - 1) * own_blocks};
   if (prefill == nullptr) {
     on_decode.load.time +=
         cost_.Prefill(decode.uncached_tokens, decode.cached_tokens);

@@ -133,7 +133,8 @@ class RouterCore {
     std::optional<Attempt> attempt;
     int attempts = 0;
     bool admitted = false;  // the client was told
-    int delivered = 0;      // tokens
+    int delivered = 0;      // tokens, of all samples
+    int scored = 0;  // prompt tokens whose log-probabilities were delivered
     FinishReason finish = FinishReason::kNone;
     Usage usage;
 

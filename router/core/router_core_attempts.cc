@@ -23,7 +23,9 @@ absl::StatusOr<Placement> RouterCore::Place(
   RequestFacts facts;
   facts.prompt_tokens = static_cast<int>(r.request.prompt.size());
   facts.max_tokens = r.request.stop.max_tokens;
-  facts.chain = r.chain;
+  // A prompt that is to be scored is computed in full.
+  if (r.request.prompt_logprobs < 0) facts.chain = r.chain;
+  facts.answers = r.request.answers();
   facts.avoid = avoid;
   return ports_.policy->Place(facts, workers_.view(), *ports_.random);
 }
@@ -73,7 +75,15 @@ void RouterCore::Start(Request& r, const Placement& placement) {
     prefill = OpenLeg(r, LegKind::kPrefill, *placement.prefill);
   }
   Attempt::Leg decode = OpenLeg(r, LegKind::kDecode, placement.decode);
-  r.attempt.emplace(facts.attempt, std::move(decode), std::move(prefill));
+  MergeOptions merge;
+  merge.samples = r.request.n;
+  merge.deferred = r.request.deferred();
+  if (r.request.prompt_logprobs >= 0) {
+    merge.scored_prompt = static_cast<int>(r.request.prompt.size());
+    merge.scored_before = r.scored;
+  }
+  r.attempt.emplace(facts.attempt, std::move(decode), std::move(prefill),
+                    merge);
   ports_.probe->RequestPlaced(facts);
   const Attempt& attempt = *r.attempt;
   const bool handoff = attempt.prefill().has_value();
@@ -157,6 +167,10 @@ void RouterCore::Deliver(Request& r, TokenFrame frame) {
   }
   r.last_frame = now;
   r.delivered += tokens;
+  if (!frame.prompt.tokens.empty()) {
+    r.scored =
+        frame.prompt.first_index + static_cast<int>(frame.prompt.tokens.size());
+  }
   if (frame.finish != FinishReason::kNone) {
     r.finish = frame.finish;
     r.usage = frame.usage;

@@ -18,6 +18,7 @@ struct RequestFacts {
   absl::Span<const BlockHash> chain;  // of the prompt's full blocks
   // Workers that a failed attempt wants left out.
   absl::Span<const std::string> avoid;
+  int answers = 1;  // over one prompt's blocks
 };
 
 // A worker chosen for one leg, and what the leg is predicted to cost it.

@@ -103,6 +103,7 @@ TEST(ClusterTest, ADeadPrefillWorkerIsReplacedBeforeTheFirstToken) {
 // request ends once, with true tokens, and nothing leaks.
 TEST(ClusterTest, ChaosKeepsEveryPromise) {
   size_t lines = 0;
+  std::map<std::string, int> done;  // requests that ended well, by kind
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SimClusterOptions options;
     options.seed = seed;
@@ -118,8 +119,25 @@ TEST(ClusterTest, ChaosKeepsEveryPromise) {
                                      ? absl::Milliseconds(5 + chaos.Below(200))
                                      : absl::InfiniteDuration();
         SimClient* client =
-            cluster.Submit(1 + chaos.Below(300), 1 + chaos.Below(40), timeout);
-        if (client == nullptr || chaos.Below(4) > 0) return;
+            cluster.Submit(1 + chaos.Below(300), 1 + chaos.Below(40),
+                           [&](GenerateRequest& request) {
+                             request.timeout = timeout;
+                             request.n = 1 + static_cast<int>(chaos.Below(4));
+                             switch (chaos.Below(5)) {
+                               case 0:
+                                 request.best_of = request.n + 1;
+                                 break;
+                               case 1:
+                                 request.beam.width = 4;
+                                 break;
+                               case 2:
+                                 request.prompt_logprobs = 2;
+                                 break;
+                             }
+                           });
+        if (client == nullptr) return;
+        clients.push_back(client);
+        if (chaos.Below(4) > 0) return;
         cluster.After(absl::Milliseconds(chaos.Below(150)),
                       [&cluster, client] { cluster.Cancel(client); });
       });
@@ -135,6 +153,18 @@ TEST(ClusterTest, ChaosKeepsEveryPromise) {
     ASSERT_TRUE(cluster.RunUntilIdle()) << "seed " << seed;
     ASSERT_EQ(cluster.Check(), "") << "seed " << seed;
     lines += cluster.log().size();
+    for (const SimClient* client : clients) {
+      const GenerateRequest& request = client->request;
+      if (!client->ended->ok()) continue;
+      ++done[request.beam.width > 0         ? "beam"
+             : request.best_of > 0          ? "best of"
+             : request.prompt_logprobs >= 0 ? "scored"
+             : request.n > 1                ? "samples"
+                                            : "single"];
+    }
+  }
+  for (const char* kind : {"beam", "best of", "scored", "samples", "single"}) {
+    EXPECT_GT(done[kind], 40) << kind;
   }
   EXPECT_GT(lines, 40u * 500);
 }

@@ -21,7 +21,11 @@ struct Output : SequenceListener {
     tokens.push_back(delivery.token.id);
     finish = delivery.finish;
   }
+  void OnDrawn(SequenceId id, absl::Span<const SampledToken> all) override {
+    for (const SampledToken& token : all) drawn.push_back(token.token);
+  }
   void OnFailed(const absl::Status& status) override { failed = status; }
+  std::vector<TokenId> drawn;
   std::vector<int> progress;
   std::vector<TokenId> tokens;
   FinishReason finish = FinishReason::kNone;
@@ -169,9 +173,10 @@ TEST_F(EngineLoopTest, RemovingMidStepKeepsItsBlocksUntilTheStepEnds) {
 TEST_F(EngineLoopTest, AHeldSequenceParksWithItsBlocks) {
   Start({});
   Output output;
-  SequenceId id = *engine_->Add(Make(40, 50, 1), &output, 1);
+  SequenceId id =
+      *engine_->Add(Make(40, 50, 1), &output, {AfterDraw::kHold, SequenceId()});
   Run();
-  EXPECT_EQ(output.tokens.size(), 1u);
+  EXPECT_EQ(output.drawn, Expected(40, 1, 1));
   EXPECT_EQ(engine_->Find(id)->computed, 40);
   EXPECT_EQ(pool_->counts().active, 3);
 }
@@ -179,25 +184,27 @@ TEST_F(EngineLoopTest, AHeldSequenceParksWithItsBlocks) {
 // Two sequences over one partly filled block: the second to write copies it.
 TEST_F(EngineLoopTest, ASharedPartialBlockIsCopiedBeforeItIsWritten) {
   Start({});
-  Output one, two;
-  SequenceId id = *engine_->Add(Make(40, 6, 1), &one, 1);
+  Output one, two, three;
+  SequenceId id =
+      *engine_->Add(Make(40, 6, 1), &one, {AfterDraw::kHold, SequenceId()});
   Run();
-  Sequence& first = *engine_->Find(id);
-  auto fork = Make(40, 6, 1);
-  fork->Append({first.tokens().back(), {}});
-  fork->computed = 40;
-  for (const BlockHold& hold : first.blocks) {
-    fork->blocks.push_back(hold.Share());
+  // The prompt's blocks are held by three now, then by two.
+  for (Output* output : {&two, &three}) {
+    auto fork = engine_->Find(id)->Fork(0);
+    fork->Append({one.drawn[0], {}});
+    ASSERT_TRUE(engine_->Add(std::move(fork), output, {}).ok());
   }
-  ASSERT_TRUE(engine_->Add(std::move(fork), &two).ok());
+  EXPECT_EQ(pool_->counts().active, 3);
+  engine_->Remove(id).reset();
   Run();
   std::vector<TokenId> expected = Expected(40, 6, 1);
-  EXPECT_EQ(two.tokens,
-            std::vector<TokenId>(expected.begin() + 1, expected.end()));
+  expected.erase(expected.begin());
+  EXPECT_EQ(two.tokens, expected);
+  EXPECT_EQ(three.tokens, expected);
+  // The last to write does so in place.
   int copies = 0;
   for (const StepPlan& plan : watched_->plans) copies += plan.copies.size();
   EXPECT_EQ(copies, 1);
-  EXPECT_EQ(pool_->References(engine_->Find(id)->blocks[2].ref()), 1);
 }
 
 TEST_F(EngineLoopTest, HigherPriorityIsServedFirst) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -17,14 +19,25 @@ struct Leg : LegSink {
   void OnAccepted() override { accepted = true; }
   void OnFrame(TokenFrame frame) override {
     EXPECT_FALSE(ended.has_value());
+    if (const PromptLogprobs& part = frame.prompt; !part.tokens.empty()) {
+      EXPECT_EQ(part.first_index, static_cast<int>(prompt.size()) + 1);
+      prompt.insert(prompt.end(), part.tokens.begin(), part.tokens.end());
+      return;
+    }
     if (first_index < 0) first_index = frame.first_index;
+    std::vector<TokenId>& sample = samples[frame.sample];
+    EXPECT_EQ(frame.first_index + 0u, first_index + sample.size());
     for (const FrameToken& token : frame.tokens) {
-      EXPECT_EQ(frame.first_index + 0u, first_index + tokens.size());
-      tokens.push_back(token.id);
+      sample.push_back(token.id);
+      logprobs[frame.sample].push_back(token.logprobs);
       text += token.text;
     }
+    tokens = samples[0];
     text += frame.final_text;
-    if (frame.finish != FinishReason::kNone) last = frame;
+    if (frame.finish != FinishReason::kNone) {
+      finish[frame.sample] = frame.finish;
+      last = frame;
+    }
   }
   void OnFinished(const absl::Status& status) override {
     EXPECT_FALSE(ended.has_value());
@@ -32,7 +45,11 @@ struct Leg : LegSink {
   }
   bool accepted = false;
   int first_index = -1;
-  std::vector<TokenId> tokens;
+  std::vector<TokenId> tokens;  // of sample 0
+  std::map<int, std::vector<TokenId>> samples;
+  std::map<int, std::vector<TokenLogprobs>> logprobs;
+  std::map<int, FinishReason> finish;
+  std::vector<TokenLogprobs> prompt;  // from the second token on
   std::string text;
   std::optional<TokenFrame> last;
   std::optional<absl::Status> ended;
@@ -142,6 +159,73 @@ TEST_F(HandoffTest, MovesEveryPageAndDecodesTheSameTokens) {
   EXPECT_EQ(d.last->transfer.bytes_moved, 7 * SimModel::Layout().block_bytes());
   EXPECT_EQ(d.last->transfer.decode_prompt_tokens, 0u);
   EXPECT_EQ(d.last->transfer.transport, "tcp");
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+// Four answers over one prompt: its pages travel once, and each answer has its
+// own stream of draws.
+TEST_F(HandoffTest, SamplesShareOneTransfer) {
+  GenerateRequest request = Request(1, 100, 20);
+  request.n = 4;
+  Leg p, d;
+  StartPair(request, p, d);
+  int most_active = 0;
+  ASSERT_TRUE(RunUntil([&] {
+    most_active = std::max(most_active, decode_->core().pool().counts().active);
+    return p.ended && d.ended;
+  }));
+  EXPECT_TRUE(p.ended->ok()) << *p.ended;
+  EXPECT_TRUE(d.ended->ok()) << *d.ended;
+  for (int sample = 0; sample < 4; ++sample) {
+    std::vector<TokenId> all = p.samples[sample];
+    EXPECT_EQ(all.size(), 1u);
+    all.insert(all.end(), d.samples[sample].begin(), d.samples[sample].end());
+    EXPECT_EQ(all, SimModel::Generate(request.prompt, 20, 1, sample));
+  }
+  EXPECT_NE(d.samples[0], d.samples[1]);
+  EXPECT_EQ(d.last->usage.completion_tokens, 80);
+  EXPECT_EQ(d.last->transfer.blocks_moved, 7u);
+  EXPECT_EQ(d.last->transfer.bytes_moved, 7 * SimModel::Layout().block_bytes());
+  EXPECT_EQ(d.last->transfer.decode_prompt_tokens, 0u);
+  // 6 full blocks of the prompt, and 4 tails that end in the second block.
+  EXPECT_EQ(most_active, 6 + 4 * 2);
+  EXPECT_EQ(prefill_->backend().rows_computed(), 100);
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, SamplesOfALocalPromptAreTheSame) {
+  GenerateRequest request = Request(1, 100, 20);
+  request.n = 4;
+  Leg d;
+  decode_->core().StartLeg(LegKind::kDecode, LegFor(request, *decode_, ""), &d);
+  decode_->Settle();
+  ASSERT_TRUE(RunUntil([&] { return d.ended.has_value(); }));
+  for (int sample = 0; sample < 4; ++sample) {
+    EXPECT_EQ(d.samples[sample],
+              SimModel::Generate(request.prompt, 20, 1, sample));
+  }
+  // The prompt once, and nineteen tokens of each fed back.
+  EXPECT_EQ(decode_->backend().rows_computed(), 100 + 4 * 19);
+  EXPECT_EQ(d.last->transfer.decode_prompt_tokens, 100u);
+  ExpectClean(*decode_);
+}
+
+// One ends with prefill's token, the others go on.
+TEST_F(HandoffTest, ASampleMayEndBeforeTheHandoff) {
+  GenerateRequest request = Request(1, 100, 6);
+  request.n = 3;
+  request.stop.stop_ids = {SimModel::Generate(request.prompt, 1, 1, 1)[0]};
+  Leg p, d;
+  StartPair(request, p, d);
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  EXPECT_TRUE(p.ended->ok() && d.ended->ok());
+  EXPECT_EQ(p.finish[1], FinishReason::kStop);
+  EXPECT_FALSE(d.samples.contains(1));
+  EXPECT_EQ(d.finish[0], FinishReason::kLength);
+  EXPECT_EQ(d.finish[2], FinishReason::kLength);
+  EXPECT_EQ(d.last->usage.completion_tokens, 13);
   ExpectClean(*prefill_);
   ExpectClean(*decode_);
 }

@@ -1,6 +1,7 @@
 #include "tests/simulation/sim_backend.h"
 
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "common/base/check.h"
@@ -37,6 +38,20 @@ void SimBackend::CopyBlocks(const StepPlan& plan) {
   }
 }
 
+// Reads every position from the pages, as attention does.
+uint64_t SimBackend::ReadState(const StepPlan& plan, int row) {
+  uint64_t state = 0;
+  for (const SequenceRows& part : plan.sequences) {
+    if (row < part.first_row || row >= part.first_row + part.rows) continue;
+    for (int p = 0; p <= plan.positions[row]; ++p) {
+      state = SimModel::Fold(
+          state,
+          *WordAt(plan.block_table[part.first_block + p / kBlockTokens], p));
+    }
+  }
+  return state;
+}
+
 StepResult SimBackend::Run(const StepPlan& plan) {
   StepResult result;
   result.step = plan.step;
@@ -51,21 +66,27 @@ StepResult SimBackend::Run(const StepPlan& plan) {
               position) = SimModel::Word(plan.tokens[row], position);
       ++rows_computed_;
     }
-    for (const SampleRow& sample : plan.samples) {
-      if (sample.row < part.first_row ||
-          sample.row >= part.first_row + part.rows) {
-        continue;
-      }
-      // Reads every position from the pages, as attention does.
-      uint64_t state = 0;
-      for (int p = 0; p <= plan.positions[sample.row]; ++p) {
-        state = SimModel::Fold(
-            state,
-            *WordAt(plan.block_table[part.first_block + p / kBlockTokens], p));
-      }
-      result.sampled.push_back(
-          {SimModel::TokenOf(state, sample.params.seed, sample.position), {}});
+  }
+  std::map<int, uint64_t> states;
+  auto state_at = [&](int row) {
+    auto [it, added] = states.try_emplace(row);
+    if (added) it->second = ReadState(plan, row);
+    return it->second;
+  };
+  for (const SampleRow& sample : plan.samples) {
+    const uint64_t state = state_at(sample.row);
+    SampledToken drawn;
+    drawn.token = SimModel::TokenOf(state, sample.params.seed, sample.position,
+                                    sample.sample);
+    if (sample.params.logprobs >= 0) {
+      drawn.logprobs =
+          SimModel::Compare(state, drawn.token, sample.params.logprobs);
     }
+    result.sampled.push_back(drawn);
+  }
+  for (const ScoreRow& score : plan.scores) {
+    result.scored.push_back(
+        SimModel::Compare(state_at(score.row), score.token, score.best));
   }
   return result;
 }

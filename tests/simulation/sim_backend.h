@@ -39,6 +39,7 @@ class SimBackend : public Backend {
  private:
   uint64_t* WordAt(BlockIndex block, int position);
   void CopyBlocks(const StepPlan& plan);
+  uint64_t ReadState(const StepPlan& plan, int row);
   StepResult Run(const StepPlan& plan);
 
   Options options_;

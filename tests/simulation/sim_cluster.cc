@@ -26,10 +26,31 @@ void SimClient::OnAdmitted(const PlacementSummary& where) {
 
 void SimClient::OnFrame(TokenFrame frame) {
   if (ended || !admitted) violation = "a frame outside the request's life";
-  if (frame.first_index != static_cast<int>(tokens.size())) {
+  for (TokenLogprobs& token : frame.prompt.tokens) {
+    if (frame.prompt.first_index != static_cast<int>(prompt.size()) + 1) {
+      violation = "a prompt token's log-probability is missing or doubled";
+    }
+    ++frame.prompt.first_index;
+    prompt.push_back(std::move(token));
+  }
+  if (frame.sample < 0 || frame.sample >= request.n ||
+      finished.contains(frame.sample)) {
+    violation = "a sample that nobody asked for, or after its end";
+  }
+  std::vector<TokenId>& sample = samples[frame.sample];
+  if (frame.first_index != static_cast<int>(sample.size()) &&
+      !frame.tokens.empty()) {
     violation = "a token is missing or doubled";
   }
-  for (const FrameToken& token : frame.tokens) tokens.push_back(token.id);
+  for (const FrameToken& token : frame.tokens) sample.push_back(token.id);
+  tokens = samples[0];
+  if (frame.finish != FinishReason::kNone) {
+    finished[frame.sample] = frame.finish;
+    const bool all = static_cast<int>(finished.size()) == request.n;
+    if (all != (frame.usage.prompt_tokens > 0)) {
+      violation = "usage belongs on the last frame only";
+    }
+  }
   trace(absl::StrCat("client ", request.client_request_id, " tokens ",
                      frame.first_index, " +", frame.tokens.size(), " finish ",
                      static_cast<int>(frame.finish)));
@@ -207,6 +228,13 @@ void SimCluster::SendCacheEvents(SimWorker& worker) {
 
 SimClient* SimCluster::Submit(int prompt, int max_tokens,
                               absl::Duration timeout) {
+  return Submit(prompt, max_tokens,
+                [&](GenerateRequest& request) { request.timeout = timeout; });
+}
+
+SimClient* SimCluster::Submit(
+    int prompt, int max_tokens,
+    const std::function<void(GenerateRequest&)>& change) {
   auto client = std::make_unique<SimClient>();
   client->trace = [this](const std::string& line) { Log(line); };
   GenerateRequest& request = client->request;
@@ -217,7 +245,7 @@ SimClient* SimCluster::Submit(int prompt, int max_tokens,
   }
   request.stop.max_tokens = max_tokens;
   request.sampling.seed = random_.Next();
-  request.timeout = timeout;
+  change(request);
   auto taken = router_->Submit(request, client.get());
   if (!taken.ok()) {
     refused_ = taken.status();
@@ -286,20 +314,49 @@ bool SimCluster::RunUntilIdle(absl::Duration limit) {
       limit);
 }
 
+std::string SimCluster::CheckClient(const SimClient& client) const {
+  const GenerateRequest& request = client.request;
+  if (!client.violation.empty()) return client.violation;
+  for (size_t i = 0; i < client.prompt.size(); ++i) {
+    const auto before = absl::MakeConstSpan(request.prompt).subspan(0, i + 1);
+    const TokenLogprobs truth =
+        SimModel::Compare(SimModel::StateOf(before), request.prompt[i + 1],
+                          request.prompt_logprobs);
+    if (client.prompt[i].logprob != truth.logprob ||
+        client.prompt[i].top != truth.top) {
+      return absl::StrCat("wrong log-probability of prompt token ", i + 1);
+    }
+  }
+  if (client.ended && client.ended->ok()) {
+    if (static_cast<int>(client.finished.size()) != request.n) {
+      return "ended well, but a sample did not";
+    }
+    if (request.prompt_logprobs >= 0 &&
+        client.prompt.size() + 1 != request.prompt.size()) {
+      return "ended well, but without the prompt's log-probabilities";
+    }
+  }
+  for (const auto& [sample, tokens] : client.samples) {
+    // Which answers win is another test's business.
+    if (request.deferred()) continue;
+    if (tokens != SimModel::Generate(request.prompt,
+                                     static_cast<int>(tokens.size()),
+                                     request.sampling.seed, sample)) {
+      return absl::StrCat("wrong tokens in sample ", sample);
+    }
+    if (client.ended && client.ended->ok() &&
+        static_cast<int>(tokens.size()) != request.stop.max_tokens) {
+      return "ended well, but short";
+    }
+  }
+  return "";
+}
+
 std::string SimCluster::Check() const {
   for (const auto& client : clients_) {
-    std::string who =
-        absl::StrCat("request ", client->request.client_request_id, ": ");
-    if (!client->violation.empty()) return who + client->violation;
-    std::vector<TokenId> truth =
-        SimModel::Generate(client->request.prompt, client->tokens.size(),
-                           client->request.sampling.seed);
-    if (client->tokens != truth) return who + "wrong tokens";
-    if (!client->ended) continue;
-    int most = client->request.stop.max_tokens;
-    if (client->ended->ok() &&
-        static_cast<int>(client->tokens.size()) != most) {
-      return who + "ended well, but short";
+    if (std::string wrong = CheckClient(*client); !wrong.empty()) {
+      return absl::StrCat("request ", client->request.client_request_id, ": ",
+                          wrong);
     }
   }
   for (const auto& [name, worker] : workers_) {

@@ -34,7 +34,10 @@ struct SimClient : ClientSink {
   GenerateRequest request;
   PlacementSummary placement;
   bool admitted = false;
-  std::vector<TokenId> tokens;
+  std::vector<TokenId> tokens;                  // of sample 0
+  std::map<int, std::vector<TokenId>> samples;  // all
+  std::map<int, FinishReason> finished;
+  std::vector<TokenLogprobs> prompt;  // from the second token on
   std::optional<TokenFrame> last;
   std::optional<absl::Status> ended;
   // Set when something that must not happen did.
@@ -54,6 +57,9 @@ class SimCluster {
   // cluster. Null: refused (the reason is in refused()).
   SimClient* Submit(int prompt, int max_tokens,
                     absl::Duration timeout = absl::InfiniteDuration());
+  // The same with what else `change` asks.
+  SimClient* Submit(int prompt, int max_tokens,
+                    const std::function<void(GenerateRequest&)>& change);
   void Cancel(const SimClient* client);
   const absl::Status& refused() const { return refused_; }
 
@@ -84,6 +90,7 @@ class SimCluster {
   class Relay;
 
   void Log(const std::string& line);
+  std::string CheckClient(const SimClient& client) const;
   void StartWorker(const std::string& name, WorkerRoles roles);
   void Heartbeat(const WorkerKey& key);
   void SendCacheEvents(SimWorker& worker);

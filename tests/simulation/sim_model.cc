@@ -1,5 +1,9 @@
 #include "tests/simulation/sim_model.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "absl/strings/str_cat.h"
 
 namespace penstock {
@@ -33,24 +37,60 @@ uint64_t SimModel::Fold(uint64_t state, uint64_t word) {
   return Mix(state ^ word);
 }
 
-TokenId SimModel::TokenOf(uint64_t state, uint64_t seed, uint64_t position) {
+TokenId SimModel::TokenOf(uint64_t state, uint64_t seed, uint64_t position,
+                          uint32_t sample) {
   // Never the stop token by chance: lengths are the test's to choose.
-  return 1 + Mix(state ^ Mix(seed + position)) % (kVocabulary - 1);
+  return 1 +
+         Mix(state ^ Mix(Mix(seed + sample) + position)) % (kVocabulary - 1);
 }
 
-TokenId SimModel::Next(absl::Span<const TokenId> history, uint64_t seed) {
+std::vector<float> SimModel::Logprobs(uint64_t state) {
+  std::vector<double> logits;
+  double sum = 0;
+  for (int token = 0; token < kVocabulary; ++token) {
+    logits.push_back(8.0 * (Mix(state ^ Mix(token + 77)) >> 40) / (1 << 24));
+    sum += std::exp(logits.back());
+  }
+  std::vector<float> logprobs;
+  for (double logit : logits) {
+    logprobs.push_back(static_cast<float>(logit - std::log(sum)));
+  }
+  return logprobs;
+}
+
+uint64_t SimModel::StateOf(absl::Span<const TokenId> history) {
   uint64_t state = 0;
   for (size_t i = 0; i < history.size(); ++i) {
     state = Fold(state, Word(history[i], static_cast<int>(i)));
   }
-  return TokenOf(state, seed, history.size());
+  return state;
+}
+
+TokenLogprobs SimModel::Compare(uint64_t state, TokenId token, int best) {
+  const std::vector<float> all = Logprobs(state);
+  TokenLogprobs out;
+  out.logprob = all[token];
+  if (best <= 0) return out;
+  std::vector<TokenId> order(all.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::partial_sort(order.begin(), order.begin() + best, order.end(),
+                    [&](TokenId a, TokenId b) {
+                      return all[a] != all[b] ? all[a] > all[b] : a < b;
+                    });
+  for (int i = 0; i < best; ++i) out.top.emplace_back(order[i], all[order[i]]);
+  return out;
+}
+
+TokenId SimModel::Next(absl::Span<const TokenId> history, uint64_t seed,
+                       uint32_t sample) {
+  return TokenOf(StateOf(history), seed, history.size(), sample);
 }
 
 std::vector<TokenId> SimModel::Generate(std::vector<TokenId> history, int count,
-                                        uint64_t seed) {
+                                        uint64_t seed, uint32_t sample) {
   std::vector<TokenId> made;
   for (int i = 0; i < count; ++i) {
-    made.push_back(Next(history, seed));
+    made.push_back(Next(history, seed, sample));
     history.push_back(made.back());
   }
   return made;

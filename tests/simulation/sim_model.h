@@ -6,6 +6,7 @@
 #include "absl/types/span.h"
 #include "common/model/kv_layout.h"
 #include "common/model/text/tokenizer.h"
+#include "common/model/token_frame.h"
 
 namespace penstock {
 
@@ -24,13 +25,20 @@ class SimModel {
   static uint64_t Word(TokenId token, int position);
   // Folds words in order of position.
   static uint64_t Fold(uint64_t state, uint64_t word);
-  static TokenId TokenOf(uint64_t state, uint64_t seed, uint64_t position);
+  static TokenId TokenOf(uint64_t state, uint64_t seed, uint64_t position,
+                         uint32_t sample = 0);
+  // Of every token, by id: a log-softmax of hashes.
+  static std::vector<float> Logprobs(uint64_t state);
+  static uint64_t StateOf(absl::Span<const TokenId> history);
+  // What a backend says of `token` and the best `best`, ties by id.
+  static TokenLogprobs Compare(uint64_t state, TokenId token, int best);
 
   // The next token after `history`, from the tokens alone.
-  static TokenId Next(absl::Span<const TokenId> history, uint64_t seed);
+  static TokenId Next(absl::Span<const TokenId> history, uint64_t seed,
+                      uint32_t sample = 0);
   // `count` tokens after `prompt`.
   static std::vector<TokenId> Generate(std::vector<TokenId> prompt, int count,
-                                       uint64_t seed);
+                                       uint64_t seed, uint32_t sample = 0);
 };
 
 // Token n is the text "<n>".

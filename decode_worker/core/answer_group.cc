@@ -1,0 +1,362 @@
+#include "decode_worker/core/answer_group.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/model/kv_layout.h"
+#include "common/peer/error_reason.h"
+
+namespace penstock {
+namespace {
+
+// Of an answer that is delivered all at once: bounds the frame.
+constexpr size_t kFrameTokens = 256;
+
+}  // namespace
+
+AnswerGroup::AnswerGroup(const WorkerContext* context,
+                         const GenerateRequest* request, BlockHash root,
+                         LegOutput* output,
+                         std::function<void(const absl::Status&)> ended)
+    : context_(context),
+      request_(request),
+      root_(root),
+      output_(output),
+      ended_(std::move(ended)),
+      search_(request->beam) {
+  transfer_.transport = "local";
+}
+
+absl::Status AnswerGroup::CheckFits(const WorkerContext& context,
+                                    const GenerateRequest& request) {
+  const int64_t prompt = static_cast<int64_t>(request.prompt.size());
+  const int tokens = static_cast<int>(std::min<int64_t>(
+      prompt + request.stop.max_tokens, context.context_length));
+  if (request.beam.width == 0) return context.engine->CheckFits(tokens);
+  const int64_t shared = prompt / kBlockTokens;
+  // Each has a tail of its own, and room for one copy.
+  const int64_t tail = BlocksFor(tokens) - shared + 1;
+  return context.engine->CheckFits(
+      tokens, shared + request.beam.width * tail +
+                  context.engine->options().watermark_blocks);
+}
+
+absl::Status AnswerGroup::Start() {
+  const bool single = request_->answers() == 1 && !request_->deferred();
+  if (single) {
+    samples_.resize(1);
+    open_ = 1;
+  }
+  ASSIGN_OR_RETURN(
+      prompt_,
+      context_->engine->Add(
+          std::make_unique<Sequence>(*request_, root_, context_->tokenizer,
+                                     context_->context_length),
+          this, {single ? AfterDraw::kGoOn : AfterDraw::kHold, SequenceId()}));
+  if (single) samples_[0].id = std::exchange(prompt_, SequenceId());
+  return absl::OkStatus();
+}
+
+void AnswerGroup::Resume(std::vector<ResumedAnswer> answers,
+                         std::vector<BlockHold> blocks, int cached_tokens,
+                         const TransferSummary& transfer) {
+  cached_tokens_ = cached_tokens;
+  transfer_ = transfer;
+  for (ResumedAnswer& answer : answers) {
+    Sequence& sequence = *answer.sequence;
+    for (const BlockHold& hold : blocks) {
+      sequence.blocks.push_back(hold.Share());
+    }
+    sequence.computed = sequence.scored = sequence.prompt_tokens();
+    sequence.cached_tokens = cached_tokens;
+    sequence.looked_up = true;
+  }
+  blocks.clear();
+  Launch(std::move(answers));
+}
+
+void AnswerGroup::Stop() {
+  Retire(std::exchange(prompt_, SequenceId()));
+  for (Sample& sample : samples_) Retire(std::exchange(sample.id, {}));
+  for (Beam& beam : beams_) Retire(beam.id);
+  beams_.clear();
+}
+
+void AnswerGroup::End(const absl::Status& status) {
+  Stop();
+  ended_(status);
+}
+
+void AnswerGroup::Retire(SequenceId id) {
+  if (!id) return;
+  std::unique_ptr<Sequence> sequence = context_->engine->Remove(id);
+  transfer_.decode_prompt_tokens += sequence->prompt_computed_here;
+  if (cached_tokens_ < 0) cached_tokens_ = sequence->cached_tokens;
+}
+
+LegFacts AnswerGroup::Facts() const {
+  LegFacts facts;
+  facts.usage.prompt_tokens = static_cast<int>(request_->prompt.size());
+  facts.usage.cached_tokens = std::max(cached_tokens_, 0);
+  facts.usage.completion_tokens = made_;
+  facts.transfer = transfer_;
+  return facts;
+}
+
+void AnswerGroup::OnScheduled() { output_->MarkScheduled(); }
+
+void AnswerGroup::OnScored(PromptLogprobs part) {
+  output_->DeliverPrompt(std::move(part));
+}
+
+void AnswerGroup::OnFailed(const absl::Status& status) {
+  End(MakeError(ErrorReason::kInternal, status.message()));
+}
+
+// --- samples ----------------------------------------------------------------
+
+void AnswerGroup::OnDrawn(SequenceId id, absl::Span<const SampledToken> drawn) {
+  if (id == prompt_) {
+    Fork(*context_->engine->Find(id), drawn);
+    return;
+  }
+  bool all = true;
+  for (Beam& beam : beams_) {
+    if (beam.id == id) beam.drawn = drawn[0];
+    all &= beam.drawn.has_value();
+  }
+  if (all) AdvanceBeams();
+}
+
+void AnswerGroup::Fork(const Sequence& prompt,
+                       absl::Span<const SampledToken> drawn) {
+  std::vector<ResumedAnswer> answers;
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    ResumedAnswer answer;
+    answer.sequence = prompt.Fork(static_cast<int>(i));
+    answer.drawn = {drawn[i]};
+    if (request_->beam.width == 0) {
+      answer.made = {answer.sequence->Append(drawn[i])};
+    }
+    answers.push_back(std::move(answer));
+  }
+  Launch(std::move(answers));
+}
+
+void AnswerGroup::Launch(std::vector<ResumedAnswer> answers) {
+  SequenceId sibling = prompt_;
+  if (request_->beam.width > 0) {
+    ResumedAnswer& answer = answers[0];
+    stop_tokens_ = answer.sequence->StopTokens();
+    Beam beam;
+    beam.sequence = std::move(answer.sequence);
+    beam.drawn = std::move(answer.drawn[0]);
+    beams_.push_back(std::move(beam));
+    AdvanceBeams();
+    return;
+  }
+  samples_.resize(answers.size());
+  open_ = static_cast<int>(answers.size());
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].ended()) continue;
+    auto added = context_->engine->Add(std::move(answers[i].sequence), this,
+                                       {AfterDraw::kGoOn, sibling});
+    if (!added.ok()) {
+      End(added.status());
+      return;
+    }
+    samples_[i].id = *added;
+    if (!sibling) sibling = *added;
+  }
+  const bool delivered = !prompt_ && !request_->deferred();
+  Retire(std::exchange(prompt_, SequenceId()));
+  for (const ResumedAnswer& answer : answers) {
+    for (const TokenDelivery& delivery : answer.made) {
+      if (delivered) {
+        ++made_;
+        open_ -= delivery.finish != FinishReason::kNone;
+      } else {
+        Take(delivery);
+      }
+    }
+  }
+  // Prefill ends such a request itself: only a wrong one sends it.
+  if (delivered && open_ == 0) End(absl::OkStatus());
+}
+
+void AnswerGroup::OnToken(const TokenDelivery& delivery) {
+  if (delivery.finish != FinishReason::kNone) {
+    Retire(std::exchange(samples_[delivery.sample].id, SequenceId()));
+  }
+  Take(delivery);
+}
+
+void AnswerGroup::Take(const TokenDelivery& delivery) {
+  ++made_;
+  output_->MarkToken(delivery.index);
+  const bool last = delivery.finish != FinishReason::kNone && --open_ == 0;
+  if (!request_->deferred()) {
+    LegFacts facts = Facts();
+    output_->Deliver(delivery, last ? &facts : nullptr);
+    if (last) End(absl::OkStatus());
+    return;
+  }
+  KeptAnswer& kept = samples_[delivery.sample].kept;
+  kept.tokens.push_back(delivery.token);
+  kept.tokens.back().logprobs = ShownOf(delivery.token.logprobs);
+  kept.final_text = delivery.final_text;
+  kept.finish = delivery.finish;
+  kept.score += delivery.token.logprobs.logprob;
+  if (!last) return;
+  std::vector<KeptAnswer> answers;
+  for (Sample& sample : samples_) {
+    sample.kept.score /= static_cast<double>(sample.kept.tokens.size());
+    answers.push_back(std::move(sample.kept));
+  }
+  std::stable_sort(answers.begin(), answers.end(),
+                   [](const KeptAnswer& a, const KeptAnswer& b) {
+                     return a.score > b.score;
+                   });
+  answers.resize(std::min<size_t>(answers.size(), request_->n));
+  DeliverKept(std::move(answers));
+}
+
+// Less what was asked of the backend for the comparison only.
+TokenLogprobs AnswerGroup::ShownOf(const TokenLogprobs& drawn) const {
+  TokenLogprobs shown;
+  const int asked = request_->sampling.logprobs;
+  if (asked < 0) return shown;
+  shown.logprob = drawn.logprob;
+  const size_t best = std::min<size_t>(drawn.top.size(), asked);
+  shown.top.assign(drawn.top.begin(), drawn.top.begin() + best);
+  return shown;
+}
+
+void AnswerGroup::DeliverKept(std::vector<KeptAnswer> answers) {
+  const LegFacts facts = Facts();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    KeptAnswer& answer = answers[i];
+    for (size_t first = 0; first < answer.tokens.size();
+         first += kFrameTokens) {
+      const size_t end = std::min(first + kFrameTokens, answer.tokens.size());
+      TokenFrame frame;
+      frame.sample = static_cast<int>(i);
+      frame.first_index = static_cast<int>(first);
+      frame.tokens.assign(
+          std::make_move_iterator(answer.tokens.begin() + first),
+          std::make_move_iterator(answer.tokens.begin() + end));
+      const bool whole = end == answer.tokens.size();
+      if (whole) {
+        frame.finish = answer.finish;
+        frame.final_text = std::move(answer.final_text);
+      }
+      const bool last = whole && i + 1 == answers.size();
+      output_->Deliver(std::move(frame), last ? &facts : nullptr);
+    }
+  }
+  End(absl::OkStatus());
+}
+
+// --- beams ------------------------------------------------------------------
+
+void AnswerGroup::AdvanceBeams() {
+  std::vector<BeamSearch::Beam> beams;
+  for (const Beam& beam : beams_) {
+    beams.push_back({beam.sum, &beam.drawn->logprobs.top});
+  }
+  std::map<std::pair<int, int>, Child> children;
+  BeamSearch::Step step =
+      search_.Advance(beams, [&](const BeamSearch::Continuation& next) {
+        return Grow(next, children[{next.parent, next.choice}]);
+      });
+  auto child_of = [&](const BeamSearch::Continuation& next) -> Child& {
+    return children.at({next.parent, next.choice});
+  };
+  auto keep = [&](const BeamSearch::Continuation& next) {
+    search_.Keep(KeptOf(beams_[next.parent], child_of(next).delivery),
+                 next.sum);
+  };
+  for (const BeamSearch::Continuation& next : step.ended) keep(next);
+  const int length = static_cast<int>(beams_[0].tokens.size()) + 1;
+  output_->MarkToken(length - 1);
+  bool over = step.live.empty() || search_.Settled(step.live[0].sum, length);
+  if (!over &&
+      child_of(step.live[0]).delivery.finish == FinishReason::kLength) {
+    for (const BeamSearch::Continuation& next : step.live) keep(next);
+    over = true;
+  }
+  if (over) {
+    std::vector<KeptAnswer> answers = search_.Take(request_->n);
+    for (const KeptAnswer& answer : answers) {
+      made_ += static_cast<int>(answer.tokens.size());
+    }
+    children.clear();
+    Stop();
+    DeliverKept(std::move(answers));
+    return;
+  }
+  std::vector<Beam> next_beams;
+  for (const BeamSearch::Continuation& next : step.live) {
+    Beam beam;
+    beam.sequence = std::move(child_of(next).sequence);
+    beam.sum = next.sum;
+    beam.tokens = beams_[next.parent].tokens;
+    beam.tokens.push_back(child_of(next).delivery.token);
+    next_beams.push_back(std::move(beam));
+  }
+  ReplaceBeams(std::move(next_beams));
+}
+
+// Makes the continuation's sequence, to see what its token does to it.
+BeamSearch::Fate AnswerGroup::Grow(const BeamSearch::Continuation& next,
+                                   Child& child) {
+  const Beam& parent = beams_[next.parent];
+  const Sequence& sequence = parent.sequence != nullptr
+                                 ? *parent.sequence
+                                 : *context_->engine->Find(parent.id);
+  const auto& [token, logprob] = parent.drawn->logprobs.top[next.choice];
+  if (sequence.draw_state().MustGoOn(sequence.generated()) &&
+      std::binary_search(stop_tokens_.begin(), stop_tokens_.end(), token)) {
+    return BeamSearch::Fate::kBarred;
+  }
+  SampledToken chosen{token, ShownOf(parent.drawn->logprobs), 0};
+  if (request_->sampling.logprobs >= 0) chosen.logprobs.logprob = logprob;
+  child.sequence = sequence.Fork(0);
+  child.delivery = child.sequence->Append(chosen);
+  return child.delivery.finish == FinishReason::kStop
+             ? BeamSearch::Fate::kEnds
+             : BeamSearch::Fate::kLives;
+}
+
+KeptAnswer AnswerGroup::KeptOf(const Beam& parent,
+                               const TokenDelivery& delivery) const {
+  KeptAnswer answer;
+  answer.tokens = parent.tokens;
+  answer.tokens.push_back(delivery.token);
+  answer.final_text = delivery.final_text;
+  answer.finish = delivery.finish;
+  return answer;
+}
+
+void AnswerGroup::ReplaceBeams(std::vector<Beam> next) {
+  SequenceId sibling = prompt_ ? prompt_ : beams_[0].id;
+  for (Beam& beam : next) {
+    auto added = context_->engine->Add(std::move(beam.sequence), this,
+                                       {AfterDraw::kWait, sibling});
+    if (!added.ok()) {
+      for (const Beam& there : next) Retire(there.id);
+      End(added.status());
+      return;
+    }
+    beam.id = *added;
+    if (!sibling) sibling = *added;
+  }
+  std::vector<Beam> before = std::exchange(beams_, std::move(next));
+  Retire(std::exchange(prompt_, SequenceId()));
+  for (const Beam& beam : before) Retire(beam.id);
+}
+
+}  // namespace penstock
