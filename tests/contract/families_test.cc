@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +32,9 @@ constexpr const char* kFamilies[] = {
     "qwen3",        "qwen3moe",         "smollm2",        "smollm3",
     "tinyllama"};
 
+// Those with a config.json as transformers before version 5 wrote it.
+constexpr const char* kOldFamilies[] = {"gemma3", "llama3.1", "phi3-longrope"};
+
 // Logits [vocab] of every position, in order; written on the backend's thread,
 // read after the step's result.
 using Rows = std::vector<std::vector<float>>;
@@ -49,15 +55,19 @@ double LargestError(const Rows& seen, const std::vector<int>& positions,
 }
 
 // The largest error of a logit over the family's prompts, each computed in
-// steps of `chunk` rows; NaN where one is.
-double FamilyError(const ModelFile& model, const std::string& family, bool gguf,
-                   int chunk) {
+// steps of `chunk` rows; NaN where one is, or when the model is not read.
+double FamilyError(const std::string& path, const std::string& family,
+                   bool gguf, int chunk) {
+  absl::StatusOr<std::unique_ptr<ModelFile>> model = OpenModelFile(path);
+  EXPECT_TRUE(model.ok()) << model.status().ToString();
+  if (!model.ok()) return std::nan("");
+
   Rows seen;
   OracleObserver observer;
   observer.logits = [&seen](int32_t, absl::Span<const float> logits) {
     seen.emplace_back(logits.begin(), logits.end());
   };
-  ModelDriver driver(MakeOracle(observer), model, kBlocks);
+  ModelDriver driver(MakeOracle(observer), **model, kBlocks);
   double largest = 0;
   for (const FamilyCase& golden : ReadFamilyCases(kFolder + family)) {
     seen.clear();
@@ -76,10 +86,7 @@ double FamilyError(const ModelFile& model, const std::string& family, bool gguf,
 // Of the family's GGUF file, or of its Hugging Face folder.
 double FileError(const std::string& family, bool gguf, int chunk) {
   const std::string path = kFolder + family + (gguf ? "/model.gguf" : "");
-  absl::StatusOr<std::unique_ptr<ModelFile>> model = OpenModelFile(path);
-  EXPECT_TRUE(model.ok()) << model.status().ToString();
-  if (!model.ok()) return std::nan("");
-  return FamilyError(**model, family, gguf, chunk);
+  return FamilyError(path, family, gguf, chunk);
 }
 
 TEST(FamiliesTest, LogitsAreThoseOfTransformers) {
@@ -100,6 +107,29 @@ TEST(FamiliesTest, LogitsAreThoseOfTransformers) {
 TEST(FamiliesTest, LogitsDoNotDependOnTheChunks) {
   for (const std::string family : kFamilies) {
     EXPECT_LE(FileError(family, /*gguf=*/false, 7), kLimit) << family;
+  }
+}
+
+TEST(FamiliesTest, OldConfigurationsMeanTheSame) {
+  namespace fs = std::filesystem;
+  for (const std::string family : kOldFamilies) {
+    const fs::path copy = fs::path(testing::TempDir()) / ("old-" + family);
+    fs::remove_all(copy);
+    fs::copy(kFolder + family, copy);
+    fs::rename(copy / "config_old.json", copy / "config.json");
+    EXPECT_LE(FamilyError(copy.string(), family, /*gguf=*/false, kWhole),
+              kLimit)
+        << family;
+    fs::remove_all(copy);
+  }
+}
+
+TEST(FamiliesTest, NoFamilyIsLeftOut) {
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    if (!std::filesystem::exists(entry.path() / "expected.json")) continue;
+    const std::string name = entry.path().filename().string();
+    EXPECT_EQ(std::count(std::begin(kFamilies), std::end(kFamilies), name), 1)
+        << name;
   }
 }
 
