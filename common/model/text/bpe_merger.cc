@@ -88,14 +88,26 @@ void BpeMerger::Session::MergeShort(std::vector<TokenId>& symbols) {
   symbols.resize(count);
 }
 
+// Most pushes are of the rank of the one before.
+uint32_t BpeMerger::Session::BucketOf(int32_t rank) {
+  if (last_bucket_ < buckets_.size() && buckets_[last_bucket_].rank == rank) {
+    return last_bucket_;
+  }
+  const auto [entry, added] =
+      bucket_of_rank_.try_emplace(rank, static_cast<uint32_t>(buckets_.size()));
+  if (added) buckets_.push_back({rank, {}});
+  return last_bucket_ = entry->second;
+}
+
 void BpeMerger::Session::Push(int32_t rank, int32_t place) {
-  Bucket& bucket = buckets_[rank];
+  const uint32_t index = BucketOf(rank);
+  Bucket& bucket = buckets_[index];
   std::vector<int32_t>& places = bucket.places;
   if (bucket.head == places.size()) {
     places.clear();
     bucket.head = 0;
     bucket.heap = false;
-    ranks_.push_back(rank);
+    ranks_.emplace_back(rank, index);
     std::push_heap(ranks_.begin(), ranks_.end(), std::greater<>());
   } else if (!bucket.heap && place < places.back()) {
     places.erase(places.begin(), places.begin() + bucket.head);
@@ -119,19 +131,23 @@ int32_t BpeMerger::Session::Pop(Bucket& bucket) {
 }
 
 void BpeMerger::Session::Offer(int32_t left) {
-  const int32_t right = nodes_[left].next;
-  if (right == kEnd) return;
+  Node& node = nodes_[left];
+  node.rank = kNoRank;
+  if (node.next == kEnd) return;
   ++work_.lookups;
-  const Entry* rule = merger_.Find(nodes_[left].id, nodes_[right].id);
-  if (rule != nullptr) Push(rule->rank, left);
+  const Entry* rule = merger_.Find(node.id, nodes_[node.next].id);
+  if (rule == nullptr) return;
+  node.rank = rule->rank;
+  node.result = rule->result;
+  Push(rule->rank, left);
 }
 
-void BpeMerger::Session::Join(int32_t place, TokenId result) {
+void BpeMerger::Session::Join(int32_t place) {
   Node& left = nodes_[place];
   Node& right = nodes_[left.next];
-  left.id = result;
+  left.id = left.result;
   left.next = right.next;
-  right.id = kGone;
+  right.rank = kNoRank;
   if (left.next != kEnd) nodes_[left.next].previous = place;
   if (left.previous != kEnd) Offer(left.previous);
   Offer(place);
@@ -140,27 +156,25 @@ void BpeMerger::Session::Join(int32_t place, TokenId result) {
 void BpeMerger::Session::MergeLong(std::vector<TokenId>& symbols) {
   const auto count = static_cast<int32_t>(symbols.size());
   nodes_.clear();
+  nodes_.reserve(symbols.size());
   for (int32_t i = 0; i < count; ++i) {
-    nodes_.push_back({symbols[i], i - 1, i + 1 < count ? i + 1 : kEnd});
+    nodes_.push_back(
+        {symbols[i], i - 1, i + 1 < count ? i + 1 : kEnd, kNoRank, kGone});
   }
   for (int32_t i = 0; i + 1 < count; ++i) Offer(i);
   while (!ranks_.empty()) {
-    const int32_t rank = ranks_.front();
-    Bucket& bucket = buckets_[rank];
+    const auto [rank, index] = ranks_.front();
+    Bucket& bucket = buckets_[index];
     const int32_t place = Pop(bucket);
     if (bucket.head == bucket.places.size()) {
       std::pop_heap(ranks_.begin(), ranks_.end(), std::greater<>());
       ranks_.pop_back();
     }
     // Stale when either symbol has changed since the offer.
-    const Node& left = nodes_[place];
-    if (left.id == kGone || left.next == kEnd) continue;
-    ++work_.lookups;
-    const Entry* rule = merger_.Find(left.id, nodes_[left.next].id);
-    if (rule == nullptr || rule->rank != rank) continue;
-    Join(place, rule->result);
+    if (nodes_[place].rank == rank) Join(place);
   }
   buckets_.clear();
+  bucket_of_rank_.clear();
   symbols.clear();
   for (int32_t at = 0; at != kEnd; at = nodes_[at].next) {
     symbols.push_back(nodes_[at].id);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -47,13 +48,16 @@ class BpeMerger {
    private:
     // A place in a long piece; a merged pair lives on in its left place.
     struct Node {
-      TokenId id;  // kGone once merged into its left neighbour
+      TokenId id;
       int32_t previous;
       int32_t next;
+      int32_t rank;    // of the pair that begins here; none once merged away
+      TokenId result;  // what that pair becomes
     };
     // The places of pairs of one rank: in order as long as they arrive so, a
     // heap from the first that does not.
     struct Bucket {
+      int32_t rank;
       std::vector<int32_t> places;
       size_t head = 0;
       bool heap = false;
@@ -62,14 +66,18 @@ class BpeMerger {
     void MergeShort(std::vector<TokenId>& symbols);
     void MergeLong(std::vector<TokenId>& symbols);
     void Offer(int32_t left);
-    void Join(int32_t place, TokenId result);
+    void Join(int32_t place);
+    uint32_t BucketOf(int32_t rank);
     void Push(int32_t rank, int32_t place);
     int32_t Pop(Bucket& bucket);
 
     const BpeMerger& merger_;
     std::vector<Node> nodes_;
-    absl::flat_hash_map<int32_t, Bucket> buckets_;
-    std::vector<int32_t> ranks_;  // heap of the ranks that have places
+    std::vector<Bucket> buckets_;
+    absl::flat_hash_map<int32_t, uint32_t> bucket_of_rank_;
+    // Heap of the ranks that have places, each with its bucket.
+    std::vector<std::pair<int32_t, uint32_t>> ranks_;
+    uint32_t last_bucket_ = 0;
     std::vector<int32_t> pair_ranks_;
     std::vector<TokenId> pair_results_;
     Work work_;
