@@ -38,6 +38,9 @@ class LocalCluster::Peers : public PeerNetwork {
       : cluster_(cluster), self_(std::move(self)) {}
 
   void Send(const WorkerKey& peer, HandoffMessage message) override {
+    if (auto* commit = std::get_if<Commit>(&message)) {
+      cluster_->state_bytes_ += commit->manifest.state.size();
+    }
     cluster_->mail_.push_back(
         [cluster = cluster_, from = self_, peer, message = std::move(message)] {
           for (auto& host : cluster->hosts_) {
@@ -72,19 +75,30 @@ class LocalCluster::Sink : public LegSink {
   explicit Sink(LocalResult* result) : result_(result) {}
   void OnAccepted() override {}
   void OnFrame(TokenFrame frame) override {
-    CHECK(frame.first_index == static_cast<int>(result_->tokens.size()))
+    for (TokenLogprobs& token : frame.prompt.tokens) {
+      CHECK(frame.prompt.first_index++ ==
+            static_cast<int>(result_->prompt.size()) + 1)
+          << "a prompt token is missing or doubled";
+      result_->prompt.push_back(std::move(token));
+    }
+    LocalResult::Answer& answer = result_->answers.at(frame.sample);
+    CHECK(frame.tokens.empty() ||
+          frame.first_index == static_cast<int>(answer.tokens.size()))
         << "a token is missing or doubled";
     for (FrameToken& token : frame.tokens) {
-      result_->tokens.push_back(token.id);
-      result_->logprobs.push_back(std::move(token.logprobs));
+      answer.tokens.push_back(token.id);
+      answer.logprobs.push_back(std::move(token.logprobs));
     }
-    if (frame.finish != FinishReason::kNone) {
+    answer.finish = frame.finish;
+    if (frame.usage.prompt_tokens > 0) {
       result_->usage = frame.usage;
       result_->transfer = frame.transfer;
     }
   }
   void OnFinished(const absl::Status& status) override {
     if (!status.ok()) result_->status = status;
+    result_->tokens = result_->answers[0].tokens;
+    result_->logprobs = result_->answers[0].logprobs;
     finished_ = true;
   }
   bool finished() const { return finished_; }
@@ -199,6 +213,8 @@ void LocalCluster::Pump(const std::function<bool()>& done) {
     bool progress = DeliverMail();
     progress |= timers_.RunDue(clock_.Now()) > 0;
     for (auto& host : hosts_) progress |= host->core->Tick();
+    const BlockCounts counts = decode().pool().counts();
+    peak_blocks_ = std::max(peak_blocks_, counts.active + counts.in_transfer);
     if (!progress) {
       doorbell_->WaitUntil(clock_.Now(),
                            std::min(timers_.NextDeadline(), deadline));
@@ -210,7 +226,10 @@ std::vector<LocalResult> LocalCluster::Serve(
     const std::vector<GenerateRequest>& requests) {
   std::vector<LocalResult> results(requests.size());
   std::vector<std::unique_ptr<Sink>> sinks;
+  peak_blocks_ = 0;
+  state_bytes_ = 0;
   for (size_t i = 0; i < requests.size(); ++i) {
+    results[i].answers.resize(requests[i].n);
     LegRequest leg;
     leg.request = requests[i];
     leg.request.id = RequestId(next_request_++);

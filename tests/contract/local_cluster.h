@@ -46,8 +46,15 @@ struct LocalClusterOptions {
 
 // What a request gave, both legs together.
 struct LocalResult {
-  std::vector<TokenId> tokens;
+  struct Answer {
+    std::vector<TokenId> tokens;
+    std::vector<TokenLogprobs> logprobs;
+    FinishReason finish = FinishReason::kNone;
+  };
+  std::vector<Answer> answers;  // as many as were asked
+  std::vector<TokenId> tokens;  // of the first answer
   std::vector<TokenLogprobs> logprobs;
+  std::vector<TokenLogprobs> prompt;  // from the second token on
   Usage usage;
   TransferSummary transfer;
   absl::Status status;
@@ -67,6 +74,10 @@ class LocalCluster {
 
   WorkerCore& prefill() { return *hosts_.front()->core; }
   WorkerCore& decode() { return *hosts_.back()->core; }
+  // Since the last Serve began: the most blocks that decode used at once,
+  // cached ones not counted, and the bytes of all request states handed off.
+  int peak_blocks() const { return peak_blocks_; }
+  uint64_t state_bytes() const { return state_bytes_; }
   const KvLayout& layout() const { return hosts_.back()->backend->kv_layout(); }
 
  private:
@@ -97,6 +108,8 @@ class LocalCluster {
   std::deque<std::function<void()>> mail_;
   std::vector<std::unique_ptr<Host>> hosts_;
   uint64_t next_request_ = 1;
+  int peak_blocks_ = 0;
+  uint64_t state_bytes_ = 0;
 };
 
 }  // namespace penstock
