@@ -42,8 +42,8 @@ absl::Status TooMany(absl::string_view what) {
                    "", absl::Seconds(1));
 }
 
-absl::StatusOr<Json> TokenizeJson(const RequestEncoder& encoder,
-                                  const std::string& body) {
+absl::StatusOr<ApiJson> TokenizeJson(const RequestEncoder& encoder,
+                                     const std::string& body) {
   ASSIGN_OR_RETURN(const TokenizeCall call, ParseTokenizeRequest(body));
   RETURN_IF_ERROR(encoder.CheckModel(call.model));
   std::vector<TokenId> ids;
@@ -53,28 +53,28 @@ absl::StatusOr<Json> TokenizeJson(const RequestEncoder& encoder,
              !text.empty()) {
     ASSIGN_OR_RETURN(ids, encoder.EncodeText(text, call.add_special_tokens));
   }
-  Json texts = nullptr;
+  ApiJson texts = nullptr;
   if (call.return_token_texts) {
-    texts = Json::array();
+    texts = ApiJson::array();
     for (const TokenId id : ids) {
       texts.push_back(TokenText(encoder.tokenizer(), id));
     }
   }
-  return Json{{"count", ids.size()},
-              {"max_model_len", encoder.info().context_length},
-              {"tokens", ids},
-              {"token_strs", std::move(texts)}};
+  return ApiJson{{"count", ids.size()},
+                 {"max_model_len", encoder.info().context_length},
+                 {"tokens", ids},
+                 {"token_strs", std::move(texts)}};
 }
 
-absl::StatusOr<Json> DetokenizeJson(const RequestEncoder& encoder,
-                                    const std::string& body) {
+absl::StatusOr<ApiJson> DetokenizeJson(const RequestEncoder& encoder,
+                                       const std::string& body) {
   ASSIGN_OR_RETURN(const DetokenizeCall call, ParseDetokenizeRequest(body));
   RETURN_IF_ERROR(encoder.CheckModel(call.model));
   ASSIGN_OR_RETURN(std::string text, encoder.Decode(call.ids, "tokens"));
-  return Json{{"prompt", std::move(text)}};
+  return ApiJson{{"prompt", std::move(text)}};
 }
 
-HttpResponse JsonResponse(int status, const Json& body,
+HttpResponse JsonResponse(int status, const ApiJson& body,
                           const std::string& request_id) {
   return {status,
           {{"Content-Type", "application/json"}, {"x-request-id", request_id}},
@@ -217,7 +217,7 @@ void HttpCalls::Encoded(uint64_t id, absl::StatusOr<HttpJob> job) {
   }
 }
 
-Json HttpCalls::ModelJson() const {
+ApiJson HttpCalls::ModelJson() const {
   const ModelInfo& info = ports_.encoder->info();
   return {{"id", info.model},
           {"object", "model"},
@@ -227,9 +227,9 @@ Json HttpCalls::ModelJson() const {
 }
 
 std::unique_ptr<HttpCall> HttpCalls::Models(Visit visit) {
-  Json models = Json::array();
+  ApiJson models = ApiJson::array();
   models.push_back(ModelJson());
-  const Json list = {{"object", "list"}, {"data", std::move(models)}};
+  const ApiJson list = {{"object", "list"}, {"data", std::move(models)}};
   Answer(visit, JsonResponse(200, list, visit.request.request_id));
   return nullptr;
 }
@@ -246,12 +246,12 @@ std::unique_ptr<HttpCall> HttpCalls::OneModel(Visit visit) {
 }
 
 std::unique_ptr<HttpCall> HttpCalls::OnEncoder(
-    Visit visit, std::function<absl::StatusOr<Json>(const RequestEncoder&,
-                                                    const std::string&)>
+    Visit visit, std::function<absl::StatusOr<ApiJson>(const RequestEncoder&,
+                                                       const std::string&)>
                      answer) {
   const bool posted =
       ports_.encoder_loop->TryPost([this, visit, answer = std::move(answer)] {
-        const absl::StatusOr<Json> json =
+        const absl::StatusOr<ApiJson> json =
             answer(*ports_.encoder, visit.request.body);
         if (json.ok()) {
           Answer(visit, JsonResponse(200, *json, visit.request.request_id));
@@ -274,9 +274,9 @@ std::unique_ptr<HttpCall> HttpCalls::Detokenize(Visit visit) {
 std::unique_ptr<HttpCall> HttpCalls::Health(Visit visit) {
   const bool draining = ports_.core->draining();
   const bool ready = !draining && ports_.core->CanServe();
-  const Json state = {{"status", ready      ? "ok"
-                                 : draining ? "draining"
-                                            : "no workers yet"}};
+  const ApiJson state = {{"status", ready      ? "ok"
+                                    : draining ? "draining"
+                                               : "no workers yet"}};
   Answer(visit,
          JsonResponse(ready ? 200 : 503, state, visit.request.request_id));
   return nullptr;

@@ -63,14 +63,15 @@ class HttpCalls {
   void Encoded(uint64_t call, absl::StatusOr<HttpJob> job);
   // Answers on the encoder's loop with what `answer` makes of the body.
   std::unique_ptr<HttpCall> OnEncoder(
-      Visit visit, std::function<absl::StatusOr<Json>(const RequestEncoder&,
-                                                      const std::string& body)>
-                       answer);
+      Visit visit,
+      std::function<absl::StatusOr<ApiJson>(const RequestEncoder&,
+                                            const std::string& body)>
+          answer);
   void Answer(const Visit& visit, HttpResponse response);
   void AnswerError(const Visit& visit, const absl::Status& status);
   std::unique_ptr<HttpCall> NoSuchPath(Visit visit);
   std::unique_ptr<HttpCall> WrongMethod(Visit visit, const char* allowed);
-  Json ModelJson() const;
+  ApiJson ModelJson() const;
 
   const Ports ports_;
   const int64_t started_;  // seconds since 1970

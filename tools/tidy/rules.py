@@ -8,8 +8,9 @@ import re
 FIRST_ADAPTER_RANK = 28
 # Headers of Debian packages that are included with quotes.
 _FOREIGN = (
-    'CLI/', 'absl/', 'benchmark/', 'boost/', 'gmock/', 'google/protobuf/', 'grpcpp/',
-    'grpc/', 'gtest/', 'nlohmann/', 'pcre2.h', 'prometheus/', 'xxhash.h',
+    'CLI/', 'absl/', 'benchmark/', 'boost/', 'gmock/', 'google/protobuf/',
+    'grpcpp/', 'grpc/', 'gtest/', 'nlohmann/', 'pcre2.h', 'prometheus/',
+    'xxhash.h',
 )
 # From the head of a loop to the sort that makes its order harmless.
 _LINES_UNTIL_SORT = 6

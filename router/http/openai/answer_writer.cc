@@ -11,7 +11,7 @@ namespace {
 
 constexpr absl::string_view kDone = "data: [DONE]\n\n";
 
-Json FinishName(FinishReason finish) {
+ApiJson FinishName(FinishReason finish) {
   switch (finish) {
     case FinishReason::kNone:
       return nullptr;
@@ -92,13 +92,13 @@ void AnswerWriter::Keep(Choice& choice, const TokenFrame& frame) {
   }
 }
 
-std::string AnswerWriter::Event(const Json& choice) const {
+std::string AnswerWriter::Event(const ApiJson& choice) const {
   return absl::StrCat(
       event_head_, DumpJson(choice),
       options_.answer.include_usage ? "],\"usage\":null}\n\n" : "]}\n\n");
 }
 
-void AnswerWriter::WriteTokens(Choice& choice, Json& json) {
+void AnswerWriter::WriteTokens(Choice& choice, ApiJson& json) {
   const AnswerOptions& answer = options_.answer;
   const std::vector<FrameToken> tokens = std::exchange(choice.tokens, {});
   json["logprobs"] = nullptr;
@@ -113,7 +113,7 @@ void AnswerWriter::WriteTokens(Choice& choice, Json& json) {
     json["logprobs"] = choice.completion.Take();
   }
   if (!answer.return_token_ids) return;
-  Json ids = Json::array();
+  ApiJson ids = ApiJson::array();
   for (const FrameToken& token : tokens) ids.push_back(token.id);
   json["token_ids"] = std::move(ids);
 }
@@ -136,9 +136,9 @@ std::string AnswerWriter::Events(Choice& choice, std::string text) {
   const bool ends = choice.finish != FinishReason::kNone;
   std::string events;
   if (!text.empty() || !choice.tokens.empty() || (first && chat())) {
-    Json json = {{"index", choice.index}};
+    ApiJson json = {{"index", choice.index}};
     if (chat()) {
-      json["delta"] = Json::object();
+      json["delta"] = ApiJson::object();
       if (first) json["delta"]["role"] = "assistant";
       json["delta"]["content"] = std::move(text);
     } else {
@@ -152,9 +152,9 @@ std::string AnswerWriter::Events(Choice& choice, std::string text) {
     events = Event(json);
   }
   if (!ends) return events;
-  Json last = {{"index", choice.index}};
+  ApiJson last = {{"index", choice.index}};
   if (chat()) {
-    last["delta"] = Json::object();
+    last["delta"] = ApiJson::object();
   } else {
     last["text"] = "";
   }
@@ -163,7 +163,7 @@ std::string AnswerWriter::Events(Choice& choice, std::string text) {
   return events + Event(last);
 }
 
-Json AnswerWriter::UsageJson() const {
+ApiJson AnswerWriter::UsageJson() const {
   Usage sum;
   for (const Usage& usage : usages_) {
     sum.prompt_tokens += usage.prompt_tokens;
@@ -176,10 +176,10 @@ Json AnswerWriter::UsageJson() const {
           {"prompt_tokens_details", {{"cached_tokens", sum.cached_tokens}}}};
 }
 
-Json AnswerWriter::DocumentChoice(Choice& choice) {
+ApiJson AnswerWriter::DocumentChoice(Choice& choice) {
   const std::vector<TokenId>& ids = options_.prompts[choice.prompt].ids;
   BeginEcho(choice, &choice.text);
-  Json json = {{"index", choice.index}};
+  ApiJson json = {{"index", choice.index}};
   if (chat()) {
     json["message"] = {{"role", "assistant"},
                        {"content", std::move(choice.text)},
@@ -197,8 +197,8 @@ Json AnswerWriter::DocumentChoice(Choice& choice) {
   return json;
 }
 
-Json AnswerWriter::Document() {
-  Json choices = Json::array();
+ApiJson AnswerWriter::Document() {
+  ApiJson choices = ApiJson::array();
   for (Choice& choice : choices_) choices.push_back(DocumentChoice(choice));
   return {{"id", options_.id},
           {"object", chat() ? "chat.completion" : "text_completion"},
@@ -216,7 +216,7 @@ std::string AnswerWriter::Finish() {
                       "}\n\n", kDone);
 }
 
-std::string ErrorEvent(const Json& error) {
+std::string ErrorEvent(const ApiJson& error) {
   return absl::StrCat("data: ", DumpJson(error), "\n\n");
 }
 

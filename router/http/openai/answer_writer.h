@@ -68,11 +68,11 @@ class AnswerWriter {
   std::string Events(Choice& choice, std::string text);
   void BeginEcho(Choice& choice, std::string* text);
   // Logprobs and ids of what waits.
-  void WriteTokens(Choice& choice, Json& json);
-  std::string Event(const Json& choice) const;
-  Json Document();
-  Json DocumentChoice(Choice& choice);
-  Json UsageJson() const;
+  void WriteTokens(Choice& choice, ApiJson& json);
+  std::string Event(const ApiJson& choice) const;
+  ApiJson Document();
+  ApiJson DocumentChoice(Choice& choice);
+  ApiJson UsageJson() const;
 
   const Options options_;
   const Tokenizer* const tokenizer_;
@@ -83,6 +83,6 @@ class AnswerWriter {
 };
 
 // The event that says why a stream ends early.
-std::string ErrorEvent(const Json& error);
+std::string ErrorEvent(const ApiJson& error);
 
 }  // namespace penstock

@@ -11,13 +11,13 @@ namespace {
 
 constexpr size_t kMaxText = size_t{64} << 20;
 
-std::string ReadPart(const Json& part, const std::string& path,
-                     JsonFields& messages) {
+std::string ReadPart(const ApiJson& part, const std::string& path,
+                     BodyFields& messages) {
   if (!part.is_object()) {
-    messages.Fail(FieldError(path, "must be an object with type and text"));
+    messages.Fail(BodyFieldError(path, "must be an object with type and text"));
     return "";
   }
-  JsonFields fields(part, absl::StrCat(path, "."));
+  BodyFields fields(part, absl::StrCat(path, "."));
   const std::string type = fields.String("type", 64);
   std::string text;
   if (fields.status().ok() && type != "text") {
@@ -37,29 +37,30 @@ std::string ReadPart(const Json& part, const std::string& path,
 }
 
 // Everything but role and content, in the client's order, without nulls.
-std::string OtherFields(const Json& message) {
-  Json others = Json::object();
+std::string OtherFields(const ApiJson& message) {
+  ApiJson others = ApiJson::object();
   for (const auto& [key, value] : message.items()) {
     if (key != "role" && key != "content" && !value.is_null()) {
-      others.get_ptr<Json::object_t*>()->emplace_back(key, value);
+      others.get_ptr<ApiJson::object_t*>()->emplace_back(key, value);
     }
   }
   return others.empty() ? "" : DumpJson(others);
 }
 
-ChatMessage ReadMessage(const Json& value, const std::string& path,
-                        JsonFields& messages) {
+ChatMessage ReadMessage(const ApiJson& value, const std::string& path,
+                        BodyFields& messages) {
   ChatMessage message;
   if (!value.is_object()) {
-    messages.Fail(FieldError(path, "must be an object with role and content"));
+    messages.Fail(
+        BodyFieldError(path, "must be an object with role and content"));
     return message;
   }
-  JsonFields fields(value, absl::StrCat(path, "."));
+  BodyFields fields(value, absl::StrCat(path, "."));
   message.role = fields.String("role", 64);
   if (fields.status().ok() && message.role.empty()) {
     fields.FailAt("role", "is missing or empty");
   }
-  const Json* content = fields.Find("content");
+  const ApiJson* content = fields.Find("content");
   if (content == nullptr) {
     // Calls of tools come without content; other messages do not.
     message.null_content = true;
@@ -80,8 +81,8 @@ ChatMessage ReadMessage(const Json& value, const std::string& path,
   return message;
 }
 
-std::string ReadKwargs(JsonFields& fields) {
-  const Json* kwargs = fields.Find("chat_template_kwargs");
+std::string ReadKwargs(BodyFields& fields) {
+  const ApiJson* kwargs = fields.Find("chat_template_kwargs");
   if (kwargs == nullptr) return "";
   if (!kwargs->is_object()) {
     fields.FailAt("chat_template_kwargs", "must be an object");
@@ -90,8 +91,8 @@ std::string ReadKwargs(JsonFields& fields) {
   return DumpJson(*kwargs);
 }
 
-std::string ReadDocuments(JsonFields& fields) {
-  const Json* documents = fields.Find("documents");
+std::string ReadDocuments(BodyFields& fields) {
+  const ApiJson* documents = fields.Find("documents");
   if (documents == nullptr) return "";
   if (!documents->is_array()) {
     fields.FailAt("documents", "must be a list of objects");
@@ -102,9 +103,9 @@ std::string ReadDocuments(JsonFields& fields) {
 
 }  // namespace
 
-ChatInput ReadChat(JsonFields& fields) {
+ChatInput ReadChat(BodyFields& fields) {
   ChatInput chat;
-  const Json* messages = fields.Find("messages");
+  const ApiJson* messages = fields.Find("messages");
   if (messages == nullptr || !messages->is_array() || messages->empty()) {
     fields.Fail(MakeError(ErrorReason::kPromptEmpty,
                           "messages must be a list of at least one message",

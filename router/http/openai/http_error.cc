@@ -87,12 +87,12 @@ std::string SpelledBy(AnswerKind kind, absl::string_view field) {
   return std::string(field);
 }
 
-Json Body(absl::string_view message, int status, absl::string_view param,
-          absl::string_view code) {
+ApiJson Body(absl::string_view message, int status, absl::string_view param,
+             absl::string_view code) {
   return {{"error",
            {{"message", std::string(message)},
             {"type", std::string(TypeOf(status))},
-            {"param", param.empty() ? Json() : Json(std::string(param))},
+            {"param", param.empty() ? ApiJson() : ApiJson(std::string(param))},
             {"code", std::string(code)}}}};
 }
 

@@ -14,7 +14,7 @@ namespace penstock {
 // An error as OpenAI's clients read it.
 struct HttpError {
   int status = 500;
-  Json body;  // {"error": {"message", "type", "param", "code"}}
+  ApiJson body;  // {"error": {"message", "type", "param", "code"}}
   absl::Duration retry_after;  // zero: no advice
   // Clients try again by themselves after some statuses; this says whether
   // that can help.

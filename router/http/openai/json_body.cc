@@ -19,24 +19,24 @@ absl::Status BadBody(absl::string_view why) {
 }
 
 // Builds values as the parser meets them, within limits.
-class Builder : public nlohmann::json_sax<Json> {
+class Builder : public nlohmann::json_sax<ApiJson> {
  public:
-  explicit Builder(const JsonLimits& limits) : limits_(limits) {}
+  explicit Builder(const JsonBodyLimits& limits) : limits_(limits) {}
 
-  bool null() override { return Add(Json()); }
-  bool boolean(bool value) override { return Add(Json(value)); }
-  bool number_integer(int64_t value) override { return Add(Json(value)); }
-  bool number_unsigned(uint64_t value) override { return Add(Json(value)); }
+  bool null() override { return Add(ApiJson()); }
+  bool boolean(bool value) override { return Add(ApiJson(value)); }
+  bool number_integer(int64_t value) override { return Add(ApiJson(value)); }
+  bool number_unsigned(uint64_t value) override { return Add(ApiJson(value)); }
   bool number_float(double value, const std::string&) override {
-    return Add(Json(value));
+    return Add(ApiJson(value));
   }
   bool string(std::string& value) override {
-    return Add(Json(std::move(value)));
+    return Add(ApiJson(std::move(value)));
   }
-  bool binary(Json::binary_t&) override { return Fail("binary data"); }
-  bool start_object(size_t) override { return Open(Json::object()); }
+  bool binary(ApiJson::binary_t&) override { return Fail("binary data"); }
+  bool start_object(size_t) override { return Open(ApiJson::object()); }
   bool end_object() override { return Close(); }
-  bool start_array(size_t) override { return Open(Json::array()); }
+  bool start_array(size_t) override { return Open(ApiJson::array()); }
   bool end_array() override { return Close(); }
 
   bool key(std::string& name) override {
@@ -54,11 +54,11 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   const absl::Status& status() const { return status_; }
-  Json Take() { return std::move(root_); }
+  ApiJson Take() { return std::move(root_); }
 
  private:
   struct Container {
-    Json value;
+    ApiJson value;
     std::string key;  // of the member that comes next
     absl::flat_hash_set<std::string> keys;
   };
@@ -74,13 +74,13 @@ class Builder : public nlohmann::json_sax<Json> {
         absl::StrCat("it holds more than ", limits_.max_values, " values"));
   }
 
-  bool Add(Json value) {
+  bool Add(ApiJson value) {
     if (!Count()) return false;
     Place(std::move(value));
     return true;
   }
 
-  bool Open(Json empty) {
+  bool Open(ApiJson empty) {
     if (!Count()) return false;
     if (static_cast<int>(open_.size()) >= limits_.max_depth) {
       return Fail(
@@ -91,53 +91,53 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   bool Close() {
-    Json done = std::move(open_.back().value);
+    ApiJson done = std::move(open_.back().value);
     open_.pop_back();
     Place(std::move(done));
     return true;
   }
 
-  void Place(Json value) {
+  void Place(ApiJson value) {
     if (open_.empty()) {
       root_ = std::move(value);
       return;
     }
     Container& top = open_.back();
     if (top.value.is_array()) {
-      top.value.get_ptr<Json::array_t*>()->push_back(std::move(value));
+      top.value.get_ptr<ApiJson::array_t*>()->push_back(std::move(value));
       return;
     }
     // Known to be new: straight to the end, without the map's linear search.
-    top.value.get_ptr<Json::object_t*>()->emplace_back(std::move(top.key),
-                                                       std::move(value));
+    top.value.get_ptr<ApiJson::object_t*>()->emplace_back(std::move(top.key),
+                                                          std::move(value));
   }
 
-  const JsonLimits limits_;
+  const JsonBodyLimits limits_;
   std::vector<Container> open_;
   size_t values_ = 0;
-  Json root_;
+  ApiJson root_;
   absl::Status status_;
 };
 
 }  // namespace
 
-absl::StatusOr<Json> ParseJsonBody(absl::string_view body,
-                                   const JsonLimits& limits) {
+absl::StatusOr<ApiJson> ParseJsonBody(absl::string_view body,
+                                      const JsonBodyLimits& limits) {
   if (body.empty()) return BadBody("it is empty");
   Builder builder(limits);
   const bool parsed =
-      Json::sax_parse(body.data(), body.data() + body.size(), &builder);
+      ApiJson::sax_parse(body.data(), body.data() + body.size(), &builder);
   if (!builder.status().ok()) return builder.status();
-  Json root = builder.Take();
+  ApiJson root = builder.Take();
   if (!parsed || !root.is_object()) {
     return BadBody(absl::StrCat("it is of type ", root.type_name()));
   }
   return root;
 }
 
-std::string DumpJson(const Json& value) {
+std::string DumpJson(const ApiJson& value) {
   return value.dump(-1, ' ', /*ensure_ascii=*/false,
-                    Json::error_handler_t::replace);
+                    ApiJson::error_handler_t::replace);
 }
 
 }  // namespace penstock

@@ -9,9 +9,9 @@
 namespace penstock {
 
 // Keeps the client's order of keys.
-using Json = nlohmann::ordered_json;
+using ApiJson = nlohmann::ordered_json;
 
-struct JsonLimits {
+struct JsonBodyLimits {
   int max_depth = 64;                   // of arrays and objects
   size_t max_values = size_t{1} << 20;  // of any kind, in the whole body
 };
@@ -19,13 +19,13 @@ struct JsonLimits {
 // The JSON object that a request's body is. INVALID_ARGUMENT (kInvalidField)
 // says what is wrong and where: not JSON, not UTF-8, not an object, a key that
 // comes twice, or more than the limits allow.
-absl::StatusOr<Json> ParseJsonBody(absl::string_view body,
-                                   const JsonLimits& limits);
-inline absl::StatusOr<Json> ParseJsonBody(absl::string_view body) {
-  return ParseJsonBody(body, JsonLimits());
+absl::StatusOr<ApiJson> ParseJsonBody(absl::string_view body,
+                                      const JsonBodyLimits& limits);
+inline absl::StatusOr<ApiJson> ParseJsonBody(absl::string_view body) {
+  return ParseJsonBody(body, JsonBodyLimits());
 }
 
 // `value` as text. Never fails: texts that are not UTF-8 get U+FFFD.
-std::string DumpJson(const Json& value);
+std::string DumpJson(const ApiJson& value);
 
 }  // namespace penstock

@@ -17,13 +17,13 @@ double Number(float logprob) {
   return std::isnan(logprob) ? kLowest : std::max<double>(logprob, kLowest);
 }
 
-Json Bytes(absl::string_view text) {
-  Json bytes = Json::array();
+ApiJson Bytes(absl::string_view text) {
+  ApiJson bytes = ApiJson::array();
   for (const char byte : text) bytes.push_back(static_cast<uint8_t>(byte));
   return bytes;
 }
 
-Json ChatEntry(const Tokenizer& tokenizer, TokenId id, float logprob) {
+ApiJson ChatEntry(const Tokenizer& tokenizer, TokenId id, float logprob) {
   return {{"token", TokenText(tokenizer, id)},
           {"logprob", Number(logprob)},
           {"bytes", Bytes(tokenizer.TokenBytes(id))}};
@@ -48,12 +48,12 @@ std::string TokenText(const Tokenizer& tokenizer, TokenId id) {
   return text;
 }
 
-Json ChatLogprobs(const Tokenizer& tokenizer,
-                  absl::Span<const FrameToken> tokens, int top) {
-  Json content = Json::array();
+ApiJson ChatLogprobs(const Tokenizer& tokenizer,
+                     absl::Span<const FrameToken> tokens, int top) {
+  ApiJson content = ApiJson::array();
   for (const FrameToken& token : tokens) {
-    Json entry = ChatEntry(tokenizer, token.id, token.logprobs.logprob);
-    Json alternatives = Json::array();
+    ApiJson entry = ChatEntry(tokenizer, token.id, token.logprobs.logprob);
+    ApiJson alternatives = ApiJson::array();
     for (const auto& [id, logprob] : token.logprobs.top) {
       if (static_cast<int>(alternatives.size()) >= top) break;
       alternatives.push_back(ChatEntry(tokenizer, id, logprob));
@@ -75,7 +75,7 @@ void CompletionLogprobs::Add(TokenId id, const TokenLogprobs* logprobs) {
     return;
   }
   logprobs_.push_back(Number(logprobs->logprob));
-  Json top = Json::object();
+  ApiJson top = ApiJson::object();
   int count = 0;
   for (const auto& [other, logprob] : logprobs->top) {
     if (count++ == top_) break;
@@ -86,23 +86,23 @@ void CompletionLogprobs::Add(TokenId id, const TokenLogprobs* logprobs) {
   top_logprobs_.push_back(std::move(top));
 }
 
-Json CompletionLogprobs::Take() {
-  return {{"tokens", std::exchange(tokens_, Json::array())},
-          {"token_logprobs", std::exchange(logprobs_, Json::array())},
-          {"top_logprobs", std::exchange(top_logprobs_, Json::array())},
-          {"text_offset", std::exchange(offsets_, Json::array())}};
+ApiJson CompletionLogprobs::Take() {
+  return {{"tokens", std::exchange(tokens_, ApiJson::array())},
+          {"token_logprobs", std::exchange(logprobs_, ApiJson::array())},
+          {"top_logprobs", std::exchange(top_logprobs_, ApiJson::array())},
+          {"text_offset", std::exchange(offsets_, ApiJson::array())}};
 }
 
-Json PromptLogprobsJson(const Tokenizer& tokenizer,
-                        absl::Span<const TokenId> prompt,
-                        absl::Span<const TokenLogprobs> logprobs) {
+ApiJson PromptLogprobsJson(const Tokenizer& tokenizer,
+                           absl::Span<const TokenId> prompt,
+                           absl::Span<const TokenLogprobs> logprobs) {
   auto entry = [&](TokenId id, float logprob) {
-    return Json{{"logprob", Number(logprob)},
-                {"decoded_token", TokenText(tokenizer, id)}};
+    return ApiJson{{"logprob", Number(logprob)},
+                   {"decoded_token", TokenText(tokenizer, id)}};
   };
-  Json list = Json::array({nullptr});
+  ApiJson list = ApiJson::array({nullptr});
   for (size_t i = 0; i < logprobs.size() && i + 1 < prompt.size(); ++i) {
-    Json one = Json::object();
+    ApiJson one = ApiJson::object();
     one[absl::StrCat(prompt[i + 1])] =
         entry(prompt[i + 1], logprobs[i].logprob);
     for (const auto& [id, logprob] : logprobs[i].top) {

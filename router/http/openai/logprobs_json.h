@@ -15,8 +15,8 @@ namespace penstock {
 std::string TokenText(const Tokenizer& tokenizer, TokenId id);
 
 // {"content": [...]} of a chat.
-Json ChatLogprobs(const Tokenizer& tokenizer,
-                  absl::Span<const FrameToken> tokens, int top);
+ApiJson ChatLogprobs(const Tokenizer& tokenizer,
+                     absl::Span<const FrameToken> tokens, int top);
 
 // The four lists of a completion. Offsets count characters from `offset` on.
 class CompletionLogprobs {
@@ -27,20 +27,20 @@ class CompletionLogprobs {
   // `logprobs` null: the first token of a prompt has none.
   void Add(TokenId id, const TokenLogprobs* logprobs);
   // What was added since the last call; offsets go on.
-  Json Take();
+  ApiJson Take();
 
  private:
   const Tokenizer* tokenizer_;
   int top_;
   size_t offset_ = 0;
-  Json tokens_ = Json::array(), logprobs_ = Json::array(),
-       top_logprobs_ = Json::array(), offsets_ = Json::array();
+  ApiJson tokens_ = ApiJson::array(), logprobs_ = ApiJson::array(),
+          top_logprobs_ = ApiJson::array(), offsets_ = ApiJson::array();
 };
 
 // What others call prompt_logprobs: null for the first token, then one object
 // for each with the token's own entry first, keyed by token id.
-Json PromptLogprobsJson(const Tokenizer& tokenizer,
-                        absl::Span<const TokenId> prompt,
-                        absl::Span<const TokenLogprobs> logprobs);
+ApiJson PromptLogprobsJson(const Tokenizer& tokenizer,
+                           absl::Span<const TokenId> prompt,
+                           absl::Span<const TokenLogprobs> logprobs);
 
 }  // namespace penstock

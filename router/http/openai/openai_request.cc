@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/peer/error_reason.h"
+#include "router/http/openai/body_fields.h"
 #include "router/http/openai/chat_fields.h"
 #include "router/http/openai/json_body.h"
-#include "router/http/openai/json_fields.h"
 #include "router/http/openai/sampling_fields.h"
 
 namespace penstock {
@@ -18,27 +18,27 @@ constexpr size_t kMaxName = 256;
 constexpr size_t kMaxText = size_t{64} << 20;
 constexpr size_t kMaxPrompts = 256;
 
-void ReadStreaming(JsonFields& fields, AnswerOptions& answer) {
+void ReadStreaming(BodyFields& fields, AnswerOptions& answer) {
   answer.stream = fields.Bool("stream", false);
   answer.return_token_ids = fields.Bool("return_token_ids", false);
   answer.prompt_logprobs = fields.Find("prompt_logprobs") != nullptr;
   if (answer.prompt_logprobs && answer.stream) {
     fields.FailAt("prompt_logprobs", "is for stream: false only");
   }
-  const Json* options = fields.Find("stream_options");
+  const ApiJson* options = fields.Find("stream_options");
   if (options == nullptr) return;
   if (!options->is_object()) {
     fields.FailAt("stream_options", "must be an object");
   } else if (!answer.stream) {
     fields.FailAt("stream_options", "is for stream: true only");
   } else {
-    JsonFields inner(*options, "stream_options.");
+    BodyFields inner(*options, "stream_options.");
     answer.include_usage = inner.Bool("include_usage", false);
     fields.Fail(inner.status());
   }
 }
 
-void ReadMaxTokens(JsonFields& fields, OpenAiRequest& request) {
+void ReadMaxTokens(BodyFields& fields, OpenAiRequest& request) {
   // The newer name wins.
   for (const char* name : {"max_completion_tokens", "max_tokens"}) {
     if (fields.Find(name) == nullptr) continue;
@@ -53,7 +53,7 @@ void ReadMaxTokens(JsonFields& fields, OpenAiRequest& request) {
   }
 }
 
-void ReadChatLogprobs(JsonFields& fields, OpenAiRequest& request) {
+void ReadChatLogprobs(BodyFields& fields, OpenAiRequest& request) {
   AnswerOptions& answer = request.answer;
   answer.logprobs = fields.Bool("logprobs", false);
   answer.top_logprobs = fields.Int("top_logprobs", 0);
@@ -68,13 +68,13 @@ void ReadChatLogprobs(JsonFields& fields, OpenAiRequest& request) {
   }
 }
 
-void RefuseToolsAndMedia(JsonFields& fields) {
+void RefuseToolsAndMedia(BodyFields& fields) {
   constexpr absl::string_view kTools =
       "is not served here yet: the model answers in text; leave it out";
   for (const char* name : {"tools", "functions"})
     fields.RefuseSet(name, kTools);
   for (const char* name : {"tool_choice", "function_call"}) {
-    const Json* choice = fields.Find(name);
+    const ApiJson* choice = fields.Find(name);
     // "none" asks for what happens anyway, and so does "auto" without tools.
     if (choice != nullptr && *choice != "none" && *choice != "auto") {
       fields.RefuseSet(name, kTools);
@@ -85,16 +85,16 @@ void RefuseToolsAndMedia(JsonFields& fields) {
   for (const char* name : {"audio", "web_search_options", "prediction"}) {
     fields.RefuseSet(name, kMedia);
   }
-  const Json* modalities = fields.Find("modalities");
-  if (modalities != nullptr && *modalities != Json::array({"text"})) {
+  const ApiJson* modalities = fields.Find("modalities");
+  if (modalities != nullptr && *modalities != ApiJson::array({"text"})) {
     fields.RefuseSet("modalities", kMedia);
   }
 }
 
 // A completion's prompt: text, texts, token ids, or lists of those.
-std::vector<PromptInput> ReadPrompts(JsonFields& fields) {
+std::vector<PromptInput> ReadPrompts(BodyFields& fields) {
   std::vector<PromptInput> prompts;
-  const Json* prompt = fields.Find("prompt");
+  const ApiJson* prompt = fields.Find("prompt");
   if (prompt == nullptr || (prompt->is_array() && prompt->empty())) {
     fields.Fail(MakeError(ErrorReason::kPromptEmpty,
                           "prompt must be text, token ids, or a list of either",
@@ -114,7 +114,7 @@ std::vector<PromptInput> ReadPrompts(JsonFields& fields) {
                                          kMaxPrompts, " are allowed"));
     return prompts;
   }
-  for (const Json& one : *prompt) {
+  for (const ApiJson& one : *prompt) {
     if (one.is_string()) {
       prompts.emplace_back(one.get<std::string>());
       continue;
@@ -128,7 +128,7 @@ std::vector<PromptInput> ReadPrompts(JsonFields& fields) {
   return prompts;
 }
 
-void ReadCompletionLogprobs(JsonFields& fields, OpenAiRequest& request) {
+void ReadCompletionLogprobs(BodyFields& fields, OpenAiRequest& request) {
   AnswerOptions& answer = request.answer;
   answer.echo = fields.Bool("echo", false);
   if (fields.Find("logprobs") == nullptr) return;
@@ -145,7 +145,7 @@ void ReadCompletionLogprobs(JsonFields& fields, OpenAiRequest& request) {
   }
 }
 
-void ReadBestOf(JsonFields& fields, OpenAiRequest& request) {
+void ReadBestOf(BodyFields& fields, OpenAiRequest& request) {
   GenerateRequest& generate = request.client.request;
   if (generate.beam.width > 0) {
     generate.beam.width = fields.Int("best_of", generate.beam.width);
@@ -163,8 +163,8 @@ void ReadBestOf(JsonFields& fields, OpenAiRequest& request) {
 }  // namespace
 
 absl::StatusOr<OpenAiRequest> ParseChatRequest(absl::string_view body) {
-  ASSIGN_OR_RETURN(const Json json, ParseJsonBody(body));
-  JsonFields fields(json);
+  ASSIGN_OR_RETURN(const ApiJson json, ParseJsonBody(body));
+  BodyFields fields(json);
   OpenAiRequest request;
   request.answer.kind = AnswerKind::kChat;
   RefuseToolsAndMedia(fields);
@@ -178,8 +178,8 @@ absl::StatusOr<OpenAiRequest> ParseChatRequest(absl::string_view body) {
 }
 
 absl::StatusOr<OpenAiRequest> ParseCompletionRequest(absl::string_view body) {
-  ASSIGN_OR_RETURN(const Json json, ParseJsonBody(body));
-  JsonFields fields(json);
+  ASSIGN_OR_RETURN(const ApiJson json, ParseJsonBody(body));
+  BodyFields fields(json);
   OpenAiRequest request;
   request.answer.kind = AnswerKind::kCompletion;
   fields.RefuseSet("suffix",
@@ -196,8 +196,8 @@ absl::StatusOr<OpenAiRequest> ParseCompletionRequest(absl::string_view body) {
 }
 
 absl::StatusOr<TokenizeCall> ParseTokenizeRequest(absl::string_view body) {
-  ASSIGN_OR_RETURN(const Json json, ParseJsonBody(body));
-  JsonFields fields(json);
+  ASSIGN_OR_RETURN(const ApiJson json, ParseJsonBody(body));
+  BodyFields fields(json);
   TokenizeCall call;
   call.model = fields.String("model", kMaxName);
   call.return_token_texts = fields.Bool("return_token_strs", false);
@@ -214,8 +214,8 @@ absl::StatusOr<TokenizeCall> ParseTokenizeRequest(absl::string_view body) {
 }
 
 absl::StatusOr<DetokenizeCall> ParseDetokenizeRequest(absl::string_view body) {
-  ASSIGN_OR_RETURN(const Json json, ParseJsonBody(body));
-  JsonFields fields(json);
+  ASSIGN_OR_RETURN(const ApiJson json, ParseJsonBody(body));
+  BodyFields fields(json);
   if (fields.Find("tokens") == nullptr) {
     fields.FailAt("tokens", "is missing; give a list of token ids");
   }

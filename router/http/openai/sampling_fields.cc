@@ -13,15 +13,15 @@ namespace {
 
 constexpr size_t kMaxName = 256;
 
-std::vector<std::pair<TokenId, float>> ReadLogitBias(JsonFields& fields) {
+std::vector<std::pair<TokenId, float>> ReadLogitBias(BodyFields& fields) {
   std::vector<std::pair<TokenId, float>> biases;
-  const Json* object = fields.Find("logit_bias");
+  const ApiJson* object = fields.Find("logit_bias");
   if (object == nullptr) return biases;
   if (!object->is_object()) {
     fields.FailAt("logit_bias", "must be an object of token ids and numbers");
     return biases;
   }
-  JsonFields values(*object, "logit_bias.");
+  BodyFields values(*object, "logit_bias.");
   for (const auto& [key, value] : object->items()) {
     TokenId id = 0;
     if (!absl::SimpleAtoi(key, &id) || id < 0) {
@@ -42,7 +42,7 @@ std::vector<std::pair<TokenId, float>> ReadLogitBias(JsonFields& fields) {
   return biases;
 }
 
-void ReadPenalties(JsonFields& fields, PenaltyParams& penalties) {
+void ReadPenalties(BodyFields& fields, PenaltyParams& penalties) {
   penalties.repetition =
       fields.Float("repetition_penalty", penalties.repetition);
   penalties.frequency = fields.Float("frequency_penalty", penalties.frequency);
@@ -50,7 +50,7 @@ void ReadPenalties(JsonFields& fields, PenaltyParams& penalties) {
   penalties.window = fields.Int("repeat_last_n", penalties.window);
 }
 
-void ReadDry(JsonFields& fields, DryParams& dry) {
+void ReadDry(BodyFields& fields, DryParams& dry) {
   dry.multiplier = fields.Float("dry_multiplier", dry.multiplier);
   dry.base = fields.Float("dry_base", dry.base);
   dry.allowed_length = fields.Int("dry_allowed_length", dry.allowed_length);
@@ -60,7 +60,7 @@ void ReadDry(JsonFields& fields, DryParams& dry) {
   }
 }
 
-void ReadMirostat(JsonFields& fields, MirostatParams& mirostat) {
+void ReadMirostat(BodyFields& fields, MirostatParams& mirostat) {
   const int mode = fields.Int("mirostat", fields.Int("mirostat_mode", 0));
   if (mode != 0 && mode != 2) {
     fields.FailAt("mirostat",
@@ -71,7 +71,7 @@ void ReadMirostat(JsonFields& fields, MirostatParams& mirostat) {
   mirostat.eta = fields.Float("mirostat_eta", mirostat.eta);
 }
 
-SamplingParams ReadSampling(JsonFields& fields) {
+SamplingParams ReadSampling(BodyFields& fields) {
   SamplingParams sampling;
   sampling.temperature = fields.Float("temperature", sampling.temperature);
   sampling.top_p = fields.Float("top_p", sampling.top_p);
@@ -98,7 +98,7 @@ SamplingParams ReadSampling(JsonFields& fields) {
   return sampling;
 }
 
-void RefuseWhatComesLater(JsonFields& fields) {
+void RefuseWhatComesLater(BodyFields& fields) {
   constexpr absl::string_view kStructured =
       "is not served here yet; leave it out and ask for the form in words";
   for (const char* name :
@@ -106,12 +106,12 @@ void RefuseWhatComesLater(JsonFields& fields) {
         "structured_outputs", "grammar", "json_schema"}) {
     fields.RefuseSet(name, kStructured);
   }
-  if (const Json* format = fields.Find("response_format")) {
+  if (const ApiJson* format = fields.Find("response_format")) {
     if (!format->is_object()) {
       fields.FailAt("response_format", "must be an object with a type");
       return;
     }
-    JsonFields inner(*format, "response_format.");
+    BodyFields inner(*format, "response_format.");
     const std::string type = inner.String("type", kMaxName);
     fields.Fail(inner.status());
     if (type != "text") fields.RefuseSet("response_format", kStructured);
@@ -120,7 +120,7 @@ void RefuseWhatComesLater(JsonFields& fields) {
 
 }  // namespace
 
-ClientRequest ReadSharedFields(JsonFields& fields) {
+ClientRequest ReadSharedFields(BodyFields& fields) {
   ClientRequest client;
   GenerateRequest& request = client.request;
   request.model = fields.String("model", kMaxName);

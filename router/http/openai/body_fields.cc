@@ -1,4 +1,4 @@
-#include "router/http/openai/json_fields.h"
+#include "router/http/openai/body_fields.h"
 
 #include <cmath>
 #include <limits>
@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 // A whole number that fits; what comes as unsigned need not.
-std::optional<int64_t> WholeNumber(const Json& value) {
+std::optional<int64_t> WholeNumber(const ApiJson& value) {
   if (value.is_number_unsigned()) {
     const auto number = value.get<uint64_t>();
     if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
@@ -30,58 +30,58 @@ std::optional<int64_t> WholeNumber(const Json& value) {
   return static_cast<int64_t>(number);
 }
 
-std::string MustBe(absl::string_view what, const Json& value) {
+std::string MustBe(absl::string_view what, const ApiJson& value) {
   return absl::StrCat("must be ", what, ", not ", value.type_name());
 }
 
 }  // namespace
 
-absl::Status FieldError(absl::string_view field, absl::string_view why) {
+absl::Status BodyFieldError(absl::string_view field, absl::string_view why) {
   return MakeError(ErrorReason::kInvalidField, absl::StrCat(field, " ", why),
                    field);
 }
 
-absl::StatusOr<std::vector<TokenId>> TokensOf(const Json& array,
+absl::StatusOr<std::vector<TokenId>> TokensOf(const ApiJson& array,
                                               const std::string& field) {
   if (!array.is_array()) {
-    return FieldError(field, MustBe("a list of token ids", array));
+    return BodyFieldError(field, MustBe("a list of token ids", array));
   }
   std::vector<TokenId> ids;
   ids.reserve(array.size());
-  for (const Json& element : array) {
+  for (const ApiJson& element : array) {
     const std::optional<int64_t> id = WholeNumber(element);
     if (!id || *id < 0 || *id > std::numeric_limits<TokenId>::max()) {
-      return FieldError(absl::StrCat(field, "[", ids.size(), "]"),
-                        "is no token id; give whole numbers from 0");
+      return BodyFieldError(absl::StrCat(field, "[", ids.size(), "]"),
+                            "is no token id; give whole numbers from 0");
     }
     ids.push_back(static_cast<TokenId>(*id));
   }
   return ids;
 }
 
-const Json* JsonFields::Find(absl::string_view name) const {
+const ApiJson* BodyFields::Find(absl::string_view name) const {
   const auto found = object_.find(std::string(name));
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
 
-std::string JsonFields::PathOf(absl::string_view name) const {
+std::string BodyFields::PathOf(absl::string_view name) const {
   return absl::StrCat(path_, name);
 }
 
-void JsonFields::FailAt(absl::string_view name, absl::string_view why) {
-  Fail(FieldError(PathOf(name), why));
+void BodyFields::FailAt(absl::string_view name, absl::string_view why) {
+  Fail(BodyFieldError(PathOf(name), why));
 }
 
-bool JsonFields::Bool(absl::string_view name, bool otherwise) {
-  const Json* value = Find(name);
+bool BodyFields::Bool(absl::string_view name, bool otherwise) {
+  const ApiJson* value = Find(name);
   if (value == nullptr) return otherwise;
   if (value->is_boolean()) return value->get<bool>();
   FailAt(name, MustBe("true or false", *value));
   return otherwise;
 }
 
-int64_t JsonFields::Int64(absl::string_view name, int64_t otherwise) {
-  const Json* value = Find(name);
+int64_t BodyFields::Int64(absl::string_view name, int64_t otherwise) {
+  const ApiJson* value = Find(name);
   if (value == nullptr) return otherwise;
   if (!value->is_number()) {
     FailAt(name, MustBe("a whole number", *value));
@@ -92,7 +92,7 @@ int64_t JsonFields::Int64(absl::string_view name, int64_t otherwise) {
   return number.value_or(otherwise);
 }
 
-int JsonFields::Int(absl::string_view name, int otherwise) {
+int BodyFields::Int(absl::string_view name, int otherwise) {
   const int64_t number = Int64(name, otherwise);
   if (number >= std::numeric_limits<int>::min() &&
       number <= std::numeric_limits<int>::max()) {
@@ -102,8 +102,8 @@ int JsonFields::Int(absl::string_view name, int otherwise) {
   return otherwise;
 }
 
-float JsonFields::Float(absl::string_view name, float otherwise) {
-  const Json* value = Find(name);
+float BodyFields::Float(absl::string_view name, float otherwise) {
+  const ApiJson* value = Find(name);
   if (value == nullptr) return otherwise;
   if (!value->is_number()) {
     FailAt(name, MustBe("a number", *value));
@@ -117,8 +117,8 @@ float JsonFields::Float(absl::string_view name, float otherwise) {
   return static_cast<float>(number);
 }
 
-std::string JsonFields::String(absl::string_view name, size_t max_bytes) {
-  const Json* value = Find(name);
+std::string BodyFields::String(absl::string_view name, size_t max_bytes) {
+  const ApiJson* value = Find(name);
   if (value == nullptr) return "";
   if (!value->is_string()) {
     FailAt(name, MustBe("a string", *value));
@@ -133,9 +133,9 @@ std::string JsonFields::String(absl::string_view name, size_t max_bytes) {
   return text;
 }
 
-std::vector<std::string> JsonFields::Strings(absl::string_view name,
+std::vector<std::string> BodyFields::Strings(absl::string_view name,
                                              bool or_one) {
-  const Json* value = Find(name);
+  const ApiJson* value = Find(name);
   if (value == nullptr) return {};
   if (or_one && value->is_string()) return {value->get<std::string>()};
   if (!value->is_array()) {
@@ -143,7 +143,7 @@ std::vector<std::string> JsonFields::Strings(absl::string_view name,
     return {};
   }
   std::vector<std::string> texts;
-  for (const Json& element : *value) {
+  for (const ApiJson& element : *value) {
     if (!element.is_string()) {
       FailAt(absl::StrCat(name, "[", texts.size(), "]"),
              MustBe("a string", element));
@@ -154,8 +154,8 @@ std::vector<std::string> JsonFields::Strings(absl::string_view name,
   return texts;
 }
 
-std::vector<TokenId> JsonFields::Tokens(absl::string_view name) {
-  const Json* value = Find(name);
+std::vector<TokenId> BodyFields::Tokens(absl::string_view name) {
+  const ApiJson* value = Find(name);
   if (value == nullptr) return {};
   absl::StatusOr<std::vector<TokenId>> ids = TokensOf(*value, PathOf(name));
   if (ids.ok()) return *std::move(ids);
@@ -163,9 +163,9 @@ std::vector<TokenId> JsonFields::Tokens(absl::string_view name) {
   return {};
 }
 
-void JsonFields::RefuseSet(absl::string_view name, absl::string_view why) {
-  const Json* value = Find(name);
-  if (value == nullptr || *value == Json(false)) return;
+void BodyFields::RefuseSet(absl::string_view name, absl::string_view why) {
+  const ApiJson* value = Find(name);
+  if (value == nullptr || *value == ApiJson(false)) return;
   if (value->is_structured() && value->empty()) return;
   const std::string field = PathOf(name);
   Fail(MakeError(ErrorReason::kFieldNotImplemented,

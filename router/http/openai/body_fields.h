@@ -16,14 +16,14 @@ namespace penstock {
 // absent; one that nobody asks for is tolerated. The first that is of a wrong
 // type or out of range makes status() an error that names it; what is read
 // after that is of no use. The object outlives the reader.
-class JsonFields {
+class BodyFields {
  public:
   // `path` goes before every name: "messages[2]."; empty at the top.
-  explicit JsonFields(const Json& object, std::string path = "")
+  explicit BodyFields(const ApiJson& object, std::string path = "")
       : object_(object), path_(std::move(path)) {}
 
   // Null when absent.
-  const Json* Find(absl::string_view name) const;
+  const ApiJson* Find(absl::string_view name) const;
 
   // `otherwise` when absent.
   bool Bool(absl::string_view name, bool otherwise);
@@ -49,16 +49,16 @@ class JsonFields {
   const absl::Status& status() const { return status_; }
 
  private:
-  const Json& object_;
+  const ApiJson& object_;
   const std::string path_;
   absl::Status status_;
 };
 
 // An error about one field: its message is "FIELD WHY".
-absl::Status FieldError(absl::string_view field, absl::string_view why);
+absl::Status BodyFieldError(absl::string_view field, absl::string_view why);
 
 // The token ids of an array, INVALID_ARGUMENT naming an element that is none.
-absl::StatusOr<std::vector<TokenId>> TokensOf(const Json& array,
+absl::StatusOr<std::vector<TokenId>> TokensOf(const ApiJson& array,
                                               const std::string& field);
 
 }  // namespace penstock
