@@ -97,6 +97,7 @@ class Cluster:
             raise AssertionError('no cluster:\n' + self.log()) from None
         self.grpc = self.description['grpc']
         self.metrics = self.description['metrics']
+        self.http = self.description['http']
         self.servers = {
             server['name']: server for server in self.description['servers']}
 

@@ -17,8 +17,9 @@ struct ClusterOptions {
   std::string transport = "auto";
   std::string grpc = "127.0.0.1:50051";
   std::string http = "127.0.0.1:8080";  // empty: none
-  std::string metrics = "127.0.0.1:0";   // of the router
-  int threads = 0;  // of the host; 0: its cores
+  std::string metrics = "127.0.0.1:0";  // of the router
+  std::string router_config;            // path; empty: none
+  int threads = 0;                      // of the host; 0: its cores
   std::string kv_memory = "512MiB";
   std::string backend = "auto";
   std::optional<int> local_prefill_tokens;

@@ -74,6 +74,9 @@ std::vector<std::string> LocalCluster::RouterArguments() const {
       absl::StrCat("--grpc=", options_.grpc),
       absl::StrCat("--metrics=", options_.metrics),
       absl::StrCat("--http=", options_.http)};
+  if (!options_.router_config.empty()) {
+    arguments.push_back(absl::StrCat("--config=", options_.router_config));
+  }
   if (options_.local_prefill_tokens) {
     arguments.push_back("--local-prefill-tokens");
     arguments.push_back(absl::StrCat(*options_.local_prefill_tokens));

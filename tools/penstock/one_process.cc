@@ -117,6 +117,11 @@ absl::Status Run(const ClusterOptions& options, int key_fd,
 }  // namespace
 
 absl::Status RunInOneProcess(const ClusterOptions& options) {
+  if (!options.router_config.empty()) {
+    return absl::InvalidArgumentError(
+        "--router-config is for a router of its own; leave it out, or "
+        "--one-process");
+  }
   if (options.prefill != 1 || options.decode != 1) {
     return absl::InvalidArgumentError(
         "--one-process runs one worker of both kinds; leave out --prefill and "

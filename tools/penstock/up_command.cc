@@ -34,6 +34,8 @@ void AddUpCommand(CLI::App& app, Action& action) {
   command->add_option("--metrics", options->metrics,
                       "the router's metrics, which HTTP serves too; port 0: "
                       "any free one");
+  command->add_option("--router-config", options->router_config,
+                      "the router's --config, for limits of all kinds");
   command->add_option("--threads", options->threads,
                       "compute threads of the host; 0: its cores");
   command->add_option("--kv-memory", options->kv_memory,

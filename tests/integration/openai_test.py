@@ -1,0 +1,532 @@
+"""The official `openai` package, unmodified, against a router, a prefill and a
+decode worker. What the answers should be is told by recorded generations and by
+the same requests over gRPC."""
+
+import asyncio
+import concurrent.futures
+import json
+import unittest
+
+import openai
+
+import cluster
+from api import Api
+
+MODEL = cluster.MODEL.stem
+CONTEXT = 8192
+HELLO = [{'role': 'user', 'content': 'Say hello to the world.'}]
+
+
+def recorded(name):
+    with open(cluster.CASES / 'generation.jsonl', encoding='ascii') as file:
+        return next(case for case in map(json.loads, file)
+                    if case['name'] == name)
+
+
+class OpenAiTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = cluster.Cluster()
+        cls.addClassCleanup(cls.cluster.__exit__, None)
+        cls.api = Api(cls.cluster.grpc)
+        cls.addClassCleanup(cls.api.close)
+        cls.client = openai.OpenAI(
+            base_url=f'http://{cls.cluster.http}/v1', api_key='none',
+            max_retries=0, timeout=120)
+        cls.addClassCleanup(cls.client.close)
+
+    def chat(self, messages=None, **fields):
+        fields.setdefault('temperature', 0)
+        fields.setdefault('max_tokens', 12)
+        return self.client.chat.completions.create(
+            model=MODEL, messages=HELLO if messages is None else messages,
+            **fields)
+
+    def complete(self, prompt='Once upon a time', **fields):
+        fields.setdefault('temperature', 0)
+        fields.setdefault('max_tokens', 12)
+        return self.client.completions.create(
+            model=MODEL, prompt=prompt, **fields)
+
+    def grpc_text(self, max_tokens=12, **prompt):
+        return self.api.answer(
+            sampling={'temperature': 0}, stop={'max_tokens': max_tokens},
+            **prompt).text
+
+    def refused(self, call, param, code=None, error=openai.BadRequestError):
+        with self.assertRaises(error) as caught:
+            result = call()
+            if hasattr(result, '__next__'):
+                list(result)
+        body = caught.exception.body
+        self.assertEqual(body['param'], param, body)
+        self.assertIn(param or '', body['message'])
+        if code:
+            self.assertEqual(body['code'], code)
+        return caught.exception
+
+    def stream_of(self, stream):
+        """Chunks of a stream, checked for the rules that all obey."""
+        chunks = list(stream)
+        self.assertEqual(len({chunk.id for chunk in chunks}), 1)
+        self.assertEqual({chunk.model for chunk in chunks}, {MODEL})
+        finishes = {}
+        for chunk in chunks:
+            for choice in chunk.choices:
+                self.assertNotIn(choice.index, finishes, 'after its end')
+                if choice.finish_reason is not None:
+                    finishes[choice.index] = choice.finish_reason
+        return chunks, finishes
+
+    # Models.
+
+    def test_models_list(self):
+        models = self.client.models.list().data
+        self.assertEqual([model.id for model in models], [MODEL])
+        self.assertEqual(models[0].object, 'model')
+        self.assertGreater(models[0].created, 0)
+
+    def test_model_retrieve(self):
+        self.assertEqual(self.client.models.retrieve(MODEL).id, MODEL)
+
+    def test_model_unknown(self):
+        with self.assertRaises(openai.NotFoundError) as caught:
+            self.client.models.retrieve('gpt-4')
+        self.assertEqual(caught.exception.body['code'], 'model_not_found')
+
+    # Chats.
+
+    def test_chat_answer(self):
+        answer = self.chat()
+        self.assertEqual(answer.object, 'chat.completion')
+        self.assertTrue(answer.id.startswith('chatcmpl-'))
+        self.assertEqual(answer.model, MODEL)
+        self.assertTrue(answer.system_fingerprint)
+        choice, = answer.choices
+        self.assertEqual(choice.message.role, 'assistant')
+        self.assertEqual(choice.index, 0)
+        self.assertEqual(choice.finish_reason, 'length')
+        self.assertEqual(choice.message.content,
+                         self.grpc_text(messages={'messages': HELLO}))
+
+    def test_chat_usage(self):
+        answer = self.chat(max_tokens=7)
+        usage = answer.usage
+        ids = self.api.call('Tokenize', messages={'messages': HELLO}).ids
+        self.assertEqual(usage.prompt_tokens, len(ids))
+        self.assertEqual(usage.completion_tokens, 7)
+        self.assertEqual(usage.total_tokens, len(ids) + 7)
+
+    def test_chat_cached_tokens(self):
+        words = ' '.join(f'word{i}' for i in range(60))
+        messages = [{'role': 'user', 'content': words}]
+        self.chat(messages, max_tokens=1)
+        second = self.chat(messages, max_tokens=1)
+        self.assertGreater(
+            second.usage.prompt_tokens_details.cached_tokens, 16)
+
+    def test_chat_stream(self):
+        chunks, finishes = self.stream_of(self.chat(stream=True))
+        self.assertEqual(finishes, {0: 'length'})
+        self.assertTrue(all(
+            chunk.object == 'chat.completion.chunk' for chunk in chunks))
+        self.assertTrue(all(chunk.usage is None for chunk in chunks))
+        # The role comes with the first text, and once.
+        roles = [chunk.choices[0].delta.role for chunk in chunks]
+        self.assertEqual(roles, ['assistant'] + [None] * (len(chunks) - 1))
+        self.assertTrue(chunks[0].choices[0].delta.content)
+        text = ''.join(chunk.choices[0].delta.content or '' for chunk in chunks)
+        self.assertEqual(text, self.chat().choices[0].message.content)
+
+    def test_chat_stream_usage(self):
+        chunks, _ = self.stream_of(self.chat(
+            stream=True, stream_options={'include_usage': True}))
+        last = chunks.pop()
+        self.assertEqual(last.choices, [])
+        self.assertEqual(last.usage.completion_tokens, 12)
+        self.assertTrue(all(chunk.usage is None for chunk in chunks))
+        self.assertTrue(all(chunk.choices for chunk in chunks))
+
+    def test_chat_stream_usage_declined(self):
+        chunks, _ = self.stream_of(self.chat(
+            stream=True, stream_options={'include_usage': False}))
+        self.assertTrue(all(chunk.choices for chunk in chunks))
+
+    def test_chat_stream_helper(self):
+        # It ends by itself: the helper takes a cut answer for an error.
+        messages = [{'role': 'user', 'content': 'Say yes.'}]
+        with self.client.chat.completions.stream(
+                model=MODEL, messages=messages, temperature=0) as stream:
+            for _ in stream:
+                pass
+            final = stream.get_final_completion()
+        self.assertEqual(
+            final.choices[0].message.content,
+            self.chat(messages, max_tokens=None).choices[0].message.content)
+
+    def test_chat_system_message(self):
+        messages = [{'role': 'system', 'content': 'You speak like a pirate.'},
+                    *HELLO]
+        self.assertEqual(
+            self.chat(messages).choices[0].message.content,
+            self.grpc_text(messages={'messages': messages}))
+
+    def test_chat_content_parts(self):
+        parts = [{'role': 'user', 'content': [
+            {'type': 'text', 'text': HELLO[0]['content']}]}]
+        self.assertEqual(self.chat(parts).choices[0].message.content,
+                         self.chat().choices[0].message.content)
+
+    def test_chat_several_turns(self):
+        messages = [*HELLO, {'role': 'assistant', 'content': 'Hello, world!'},
+                    {'role': 'user', 'content': 'And again.'}]
+        self.assertEqual(
+            self.chat(messages).choices[0].message.content,
+            self.grpc_text(messages={'messages': messages}))
+
+    def test_chat_answer_goes_back_as_it_came(self):
+        message = self.chat().choices[0].message
+        answer = self.chat([*HELLO, message, *HELLO])
+        self.assertTrue(answer.choices[0].message.content)
+
+    def test_chat_null_content_refused(self):
+        self.refused(lambda: self.chat([{'role': 'user', 'content': None}]),
+                     'messages[0].content')
+
+    def test_chat_no_messages_refused(self):
+        self.refused(lambda: self.chat([]), 'messages', 'prompt_empty')
+
+    def test_chat_image_refused(self):
+        content = [{'type': 'image_url', 'image_url': {'url': 'http://x/y'}}]
+        self.refused(lambda: self.chat([{'role': 'user', 'content': content}]),
+                     'messages[0].content[0].type', 'unsupported_parameter')
+
+    def test_chat_max_completion_tokens(self):
+        answer = self.chat(max_tokens=None, max_completion_tokens=3)
+        self.assertEqual(answer.usage.completion_tokens, 3)
+
+    def test_chat_without_max_tokens_ends_by_itself(self):
+        answer = self.chat([{'role': 'user', 'content': 'Say yes.'}],
+                           max_tokens=None)
+        self.assertEqual(answer.choices[0].finish_reason, 'stop')
+        self.assertGreater(answer.usage.completion_tokens, 0)
+
+    def test_chat_logprobs(self):
+        answer = self.chat(logprobs=True, top_logprobs=3)
+        content = answer.choices[0].logprobs.content
+        self.assertEqual(len(content), 12)
+        text = b''.join(bytes(token.bytes) for token in content).decode()
+        self.assertEqual(text, answer.choices[0].message.content)
+        for token in content:
+            self.assertEqual(len(token.top_logprobs), 3)
+            # Greedy: the chosen token is the likeliest.
+            self.assertEqual(token.top_logprobs[0].token, token.token)
+            self.assertEqual(token.top_logprobs[0].logprob, token.logprob)
+            self.assertLessEqual(token.logprob, 0)
+
+    def test_chat_logprobs_without_top(self):
+        answer = self.chat(logprobs=True)
+        for token in answer.choices[0].logprobs.content:
+            self.assertEqual(token.top_logprobs, [])
+
+    def test_chat_logprobs_stream(self):
+        whole = self.chat(logprobs=True, top_logprobs=1).choices[0].logprobs
+        chunks, _ = self.stream_of(self.chat(
+            logprobs=True, top_logprobs=1, stream=True))
+        streamed = [token for chunk in chunks if chunk.choices[0].logprobs
+                    for token in chunk.choices[0].logprobs.content]
+        self.assertEqual(streamed, whole.content)
+
+    def test_chat_no_logprobs_unless_asked(self):
+        self.assertIsNone(self.chat().choices[0].logprobs)
+
+    def test_chat_top_logprobs_alone_refused(self):
+        self.refused(lambda: self.chat(top_logprobs=2), 'top_logprobs')
+
+    def test_chat_top_logprobs_too_many_refused(self):
+        self.refused(lambda: self.chat(logprobs=True, top_logprobs=21),
+                     'top_logprobs')
+
+    # Completions.
+
+    def test_completion_recorded(self):
+        found = recorded('emoji')
+        answer = self.complete(found['prompt'], max_tokens=1)
+        self.assertEqual(answer.object, 'text_completion')
+        self.assertEqual(answer.usage.prompt_tokens, found['n_prompt'])
+
+    def test_completion_text(self):
+        self.assertEqual(self.complete().choices[0].text,
+                         self.grpc_text(text='Once upon a time'))
+
+    def test_completion_default_length(self):
+        answer = self.complete(max_tokens=None)
+        self.assertEqual(answer.usage.completion_tokens, 16)
+
+    def test_completion_token_ids(self):
+        ids = list(self.api.call('Tokenize', text='Once upon a time').ids)
+        self.assertEqual(self.complete(ids).choices[0].text,
+                         self.complete().choices[0].text)
+
+    def test_completion_several_prompts(self):
+        prompts = ['Once upon a time', 'The sky', 'def main():']
+        answer = self.complete(prompts)
+        self.assertEqual([choice.index for choice in answer.choices], [0, 1, 2])
+        for prompt, choice in zip(prompts, answer.choices):
+            self.assertEqual(choice.text, self.complete(prompt).choices[0].text)
+        self.assertEqual(answer.usage.completion_tokens, 36)
+
+    def test_completion_several_prompts_of_ids(self):
+        ids = [list(self.api.call('Tokenize', text=text).ids)
+               for text in ('Once upon a time', 'The sky')]
+        answer = self.complete(ids)
+        self.assertEqual(
+            [choice.text for choice in answer.choices],
+            [self.complete(one).choices[0].text for one in ids])
+
+    def test_completion_stream_of_several(self):
+        prompts = ['Once upon a time', 'The sky']
+        chunks, finishes = self.stream_of(self.complete(prompts, stream=True))
+        self.assertEqual(finishes, {0: 'length', 1: 'length'})
+        for index, prompt in enumerate(prompts):
+            text = ''.join(choice.text for chunk in chunks
+                           for choice in chunk.choices if choice.index == index)
+            self.assertEqual(text, self.complete(prompt).choices[0].text)
+
+    def test_completion_echo(self):
+        plain = self.complete().choices[0].text
+        self.assertEqual(self.complete(echo=True).choices[0].text,
+                         'Once upon a time' + plain)
+        chunks, _ = self.stream_of(self.complete(echo=True, stream=True))
+        self.assertEqual(
+            ''.join(chunk.choices[0].text for chunk in chunks),
+            'Once upon a time' + plain)
+
+    def test_completion_logprobs(self):
+        answer = self.complete(logprobs=2)
+        logprobs = answer.choices[0].logprobs
+        self.assertEqual(''.join(logprobs.tokens), answer.choices[0].text)
+        offset = 0
+        for token, at, logprob, top in zip(
+                logprobs.tokens, logprobs.text_offset, logprobs.token_logprobs,
+                logprobs.top_logprobs, strict=True):
+            self.assertEqual(at, offset)
+            offset += len(token)
+            self.assertEqual(top[token], logprob)
+            self.assertEqual(max(top.values()), logprob)
+            self.assertEqual(len(top), 2)
+
+    def test_completion_logprobs_stream(self):
+        whole = self.complete(logprobs=1).choices[0].logprobs
+        chunks, _ = self.stream_of(self.complete(logprobs=1, stream=True))
+        parts = [chunk.choices[0].logprobs for chunk in chunks
+                 if chunk.choices[0].logprobs]
+        for name in ('tokens', 'token_logprobs', 'text_offset'):
+            self.assertEqual(
+                [value for part in parts for value in getattr(part, name)],
+                getattr(whole, name))
+
+    def test_completion_empty_prompt_refused(self):
+        self.refused(lambda: self.complete(''), 'prompt', 'prompt_empty')
+
+    def test_completion_suffix_refused(self):
+        self.refused(lambda: self.complete(suffix='the end'), 'suffix',
+                     'unsupported_parameter')
+
+    def test_completion_bad_token_refused(self):
+        self.refused(lambda: self.complete([1, 99999999]), 'prompt[1]')
+
+    def test_completion_too_long_refused(self):
+        error = self.refused(lambda: self.complete([5] * (CONTEXT + 1)),
+                             'prompt', 'context_length_exceeded')
+        self.assertIn(str(CONTEXT), error.body['message'])
+
+    # Ends of answers.
+
+    def test_stop_string(self):
+        whole = self.complete(max_tokens=24).choices[0].text
+        for stop in (whole[8:12], [whole[8:12], 'never said']):
+            answer = self.complete(max_tokens=24, stop=stop)
+            self.assertEqual(answer.choices[0].text,
+                             whole[:whole.index(whole[8:12])])
+            self.assertEqual(answer.choices[0].finish_reason, 'stop')
+
+    def test_stop_string_never_leaks_from_a_stream(self):
+        whole = self.complete(max_tokens=24).choices[0].text
+        stop = whole[9:15]
+        chunks, finishes = self.stream_of(self.complete(
+            max_tokens=24, stop=stop, stream=True))
+        self.assertEqual(''.join(chunk.choices[0].text for chunk in chunks),
+                         whole[:whole.index(stop)])
+        self.assertEqual(finishes, {0: 'stop'})
+
+    def test_stop_token_ids(self):
+        ids = self.api.answer(
+            text='Once upon a time', sampling={'temperature': 0},
+            stop={'max_tokens': 12}).ids
+        answer = self.complete(extra_body={'stop_token_ids': [ids[4]]})
+        self.assertEqual(answer.choices[0].finish_reason, 'stop')
+        self.assertLessEqual(answer.usage.completion_tokens, 5)
+
+    def test_too_many_stops_refused(self):
+        self.refused(lambda: self.complete(stop=['a'] * 17), 'stop')
+
+    def test_ignore_eos(self):
+        answer = self.chat([{'role': 'user', 'content': 'Say yes.'}],
+                           max_tokens=150, extra_body={'ignore_eos': True})
+        self.assertEqual(answer.usage.completion_tokens, 150)
+
+    def test_characters_are_whole_in_streams(self):
+        chunks, _ = self.stream_of(self.complete(
+            '😀😃😄😁', max_tokens=31, stream=True))
+        text = ''.join(chunk.choices[0].text for chunk in chunks)
+        self.assertTrue(text)
+        for chunk in chunks:
+            # A split character would come as replacements on both sides.
+            self.assertNotIn('�', chunk.choices[0].text[:-1])
+
+    # Sampling.
+
+    def test_seed_repeats(self):
+        one, two, other = (
+            self.complete(temperature=1.0, seed=seed, max_tokens=24)
+            .choices[0].text for seed in (7, 7, 8))
+        self.assertEqual(one, two)
+        self.assertNotEqual(one, other)
+
+    def test_without_seed_answers_differ(self):
+        texts = {self.complete(temperature=1.5, max_tokens=24).choices[0].text
+                 for _ in range(3)}
+        self.assertGreater(len(texts), 1)
+
+    def test_top_p_and_top_k(self):
+        greedy = self.complete().choices[0].text
+        self.assertEqual(
+            self.complete(temperature=1, top_p=0.0001).choices[0].text, greedy)
+        self.assertEqual(
+            self.complete(temperature=1, extra_body={'top_k': 1})
+            .choices[0].text, greedy)
+
+    def test_ranges_are_checked(self):
+        for name, value in (('temperature', -1), ('top_p', 0), ('top_p', 1.5),
+                            ('frequency_penalty', 1000),
+                            ('presence_penalty', -1000)):
+            with self.subTest(name):
+                self.refused(lambda: self.complete(**{name: value}), name)
+
+    def test_wrong_types_are_refused(self):
+        for name, value in (('temperature', 'hot'), ('max_tokens', 'many'),
+                            ('stop', 5), ('seed', 0.5), ('stream', 'yes'),
+                            ('logit_bias', [1]), ('top_p', [])):
+            with self.subTest(name):
+                self.refused(
+                    lambda: self.complete(extra_body={name: value}), name)
+
+    def test_nulls_count_as_absent(self):
+        names = ('stop', 'top_p', 'seed', 'logit_bias', 'logprobs', 'n',
+                 'presence_penalty', 'stream', 'stream_options', 'suffix')
+        answer = self.complete(extra_body={name: None for name in names})
+        self.assertEqual(answer.choices[0].text,
+                         self.complete().choices[0].text)
+
+    def test_unknown_and_harmless_fields_are_tolerated(self):
+        answer = self.chat(
+            user='someone', metadata={'a': 'b'}, store=False,
+            extra_body={'not_known_to_anyone': {'x': [1]}})
+        self.assertTrue(answer.choices[0].message.content)
+
+    # What is refused for now, or for good.
+
+    def test_tools_refused(self):
+        tools = [{'type': 'function', 'function': {'name': 'f'}}]
+        self.refused(lambda: self.chat(tools=tools), 'tools',
+                     'unsupported_parameter')
+
+    def test_tool_choice_none_accepted(self):
+        self.assertTrue(
+            self.chat(extra_body={'tool_choice': 'none', 'tools': []})
+            .choices[0].message.content)
+
+    def test_response_format(self):
+        self.assertTrue(self.chat(response_format={'type': 'text'}).choices)
+        self.refused(
+            lambda: self.chat(response_format={'type': 'json_object'}),
+            'response_format', 'unsupported_parameter')
+
+    def test_audio_refused(self):
+        self.refused(
+            lambda: self.chat(audio={'voice': 'alloy', 'format': 'wav'}),
+            'audio', 'unsupported_parameter')
+
+    def test_stream_options_without_stream_refused(self):
+        self.refused(lambda: self.chat(
+            extra_body={'stream_options': {'include_usage': True}}),
+            'stream_options')
+
+    def test_unknown_model_refused(self):
+        with self.assertRaises(openai.NotFoundError) as caught:
+            self.client.completions.create(model='gpt-4', prompt='x')
+        self.assertEqual(caught.exception.body['code'], 'model_not_found')
+
+    def test_other_calls_are_not_found(self):
+        with self.assertRaises(openai.NotFoundError):
+            self.client.embeddings.create(model=MODEL, input='x')
+
+    # The rest.
+
+    def test_request_id(self):
+        answer = self.complete(extra_headers={'x-request-id': 'mine-1'})
+        self.assertEqual(answer._request_id, 'mine-1')
+        self.assertEqual(answer.id, 'cmpl-mine-1')
+        self.assertTrue(self.complete()._request_id)
+
+    def test_errors_carry_the_request_id(self):
+        error = self.refused(lambda: self.complete(temperature=-1),
+                             'temperature')
+        self.assertTrue(error.request_id)
+
+    def test_token_ids_back(self):
+        answer = self.complete(extra_body={'return_token_ids': True})
+        ids = self.api.answer(
+            text='Once upon a time', sampling={'temperature': 0},
+            stop={'max_tokens': 12}).ids
+        self.assertEqual(answer.choices[0].token_ids, ids)
+
+    def test_template_options(self):
+        messages = [*HELLO, {'role': 'assistant', 'content': 'Hello, wor'}]
+        answer = self.chat(messages, extra_body={
+            'continue_final_message': True, 'add_generation_prompt': False})
+        ids = self.client.post('../tokenize', cast_to=object, body={
+            'messages': messages, 'continue_final_message': True,
+            'add_generation_prompt': False})
+        self.assertEqual(answer.usage.prompt_tokens, ids['count'])
+        self.assertEqual(
+            answer.choices[0].message.content,
+            self.grpc_text(ids={'ids': ids['tokens']}))
+
+    def test_many_at_once(self):
+        prompts = [f'Number {i} is' for i in range(16)]
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            together = list(pool.map(
+                lambda prompt: self.complete(prompt).choices[0].text, prompts))
+        for prompt, text in list(zip(prompts, together))[:4]:
+            self.assertEqual(self.complete(prompt).choices[0].text, text)
+
+    def test_async_client(self):
+        async def run():
+            async with openai.AsyncOpenAI(
+                    base_url=f'http://{self.cluster.http}/v1', api_key='none',
+                    max_retries=0) as client:
+                stream = await client.chat.completions.create(
+                    model=MODEL, messages=HELLO, temperature=0, max_tokens=12,
+                    stream=True)
+                return ''.join([chunk.choices[0].delta.content or ''
+                                async for chunk in stream])
+
+        self.assertEqual(asyncio.run(run()),
+                         self.chat().choices[0].message.content)
+
+
+if __name__ == '__main__':
+    unittest.main()
