@@ -32,9 +32,6 @@ constexpr const char* kFamilies[] = {
     "qwen3",        "qwen3moe",         "smollm2",        "smollm3",
     "tinyllama"};
 
-// Those with a config.json as transformers before version 5 wrote it.
-constexpr const char* kOldFamilies[] = {"gemma3", "llama3.1", "phi3-longrope"};
-
 // Logits [vocab] of every position, in order; written on the backend's thread,
 // read after the step's result.
 using Rows = std::vector<std::vector<float>>;
@@ -110,9 +107,12 @@ TEST(FamiliesTest, LogitsDoNotDependOnTheChunks) {
   }
 }
 
+// config.json as transformers before version 5 wrote it, where there is one.
 TEST(FamiliesTest, OldConfigurationsMeanTheSame) {
   namespace fs = std::filesystem;
-  for (const std::string family : kOldFamilies) {
+  int run = 0;
+  for (const std::string family : kFamilies) {
+    if (!fs::exists(kFolder + family + "/config_old.json")) continue;
     const fs::path copy = fs::path(testing::TempDir()) / ("old-" + family);
     fs::remove_all(copy);
     fs::copy(kFolder + family, copy);
@@ -121,7 +121,9 @@ TEST(FamiliesTest, OldConfigurationsMeanTheSame) {
               kLimit)
         << family;
     fs::remove_all(copy);
+    ++run;
   }
+  EXPECT_EQ(run, 10);
 }
 
 TEST(FamiliesTest, NoFamilyIsLeftOut) {

@@ -3,6 +3,7 @@
 import torch
 
 from family import (Family, bypassed, rope, sizes, unscaled_embedding, zeroed)
+from old_configs import flat, of_gemma3, of_phi3
 
 # Divisors for the 12 pairs that rotate in the two LongRoPE models.
 SHORT_FACTORS = [1.0, 1.0, 1.125, 1.25, 1.25, 1.375, 1.5, 1.625, 1.75, 2.0,
@@ -18,58 +19,20 @@ def yarn(**changes):
     return rope(**values)
 
 
-def _flat_rope(config):
-    """rope_parameters as rope_theta and rope_scaling; dtype's old name."""
-    config = dict(config)
-    scaling = config.pop('rope_parameters')
-    config['rope_theta'] = scaling.pop('rope_theta')
-    config['rope_scaling'] = (
-        scaling if scaling['rope_type'] != 'default' else None)
-    config['torch_dtype'] = config.pop('dtype')
-    config['transformers_version'] = '4.45.0'
-    return config
-
-
-def _old_gemma3(config):
-    config = dict(config)
-    scaling = config.pop('rope_parameters')
-    config['rope_local_base_freq'] = scaling['sliding_attention']['rope_theta']
-    full = scaling['full_attention']
-    config['rope_theta'] = full.pop('rope_theta')
-    config['rope_scaling'] = full
-    del config['layer_types']
-    config['sliding_window_pattern'] = 6
-    config['torch_dtype'] = config.pop('dtype')
-    config['transformers_version'] = '4.50.0'
-    return config
-
-
-def _old_phi3(config):
-    config = dict(config)
-    scaling = config.pop('rope_parameters')
-    config['rope_theta'] = scaling['rope_theta']
-    config['partial_rotary_factor'] = scaling['partial_rotary_factor']
-    config['rope_scaling'] = dict(
-        type='longrope', short_factor=scaling['short_factor'],
-        long_factor=scaling['long_factor'])
-    config['torch_dtype'] = config.pop('dtype')
-    config['transformers_version'] = '4.46.0'
-    return config
-
-
 LLAMA = [
     Family('llama2', 'LlamaConfig',
            sizes(hidden_size=64, num_attention_heads=2, num_key_value_heads=2,
                  **rope()),
            {'rope base': rope(500000.0), 'epsilon': dict(rms_norm_eps=0.01)},
-           'llama', dtype=torch.float16, gguf_head_sizes=False),
+           'llama', dtype=torch.float16, gguf_head_sizes=False,
+           old_config=flat('head_dim', 'num_key_value_heads')),
     Family('llama3.1', 'LlamaConfig',
            sizes(num_attention_heads=2, num_key_value_heads=1,
                  **rope(500000.0, 'llama3', factor=8.0, low_freq_factor=1.0,
                         high_freq_factor=4.0,
                         original_max_position_embeddings=64)),
            {'llama3 scaling': rope(500000.0)},
-           'llama', shard_bytes=60000, old_config=_flat_rope),
+           'llama', shard_bytes=60000, old_config=flat()),
     Family('llama-linear', 'LlamaConfig',
            sizes(num_attention_heads=2, num_key_value_heads=1,
                  tie_word_embeddings=True, **rope(kind='linear', factor=4.0)),
@@ -110,7 +73,7 @@ LLAMA = [
                  no_rope_layer_interval=4,
                  **rope(2000000.0)),
            {'layers without rope': dict(no_rope_layers=[1, 1, 1, 1])},
-           'smollm3'),
+           'smollm3', old_config=flat('layer_types')),
     Family('tinyllama', 'LlamaConfig', sizes(**rope()),
            {'rope base': rope(500000.0)}, 'llama'),
 ]
@@ -120,7 +83,10 @@ OTHERS = [
            sizes(head_dim=None, hidden_size=64, num_attention_heads=2,
                  num_key_value_heads=1, rms_norm_eps=1e-6,
                  tie_word_embeddings=True, **rope(1000000.0)),
-           {'qkv biases': zeroed('_proj.bias')}, 'qwen2'),
+           {'qkv biases': zeroed('_proj.bias')}, 'qwen2',
+           # Its window is not used; Qwen2 folders all name one.
+           old_config=flat('layer_types', sliding_window=16,
+                           max_window_layers=2, use_sliding_window=False)),
     Family('qwen3', 'Qwen3Config',
            sizes(rms_norm_eps=1e-6, tie_word_embeddings=True,
                  **rope(1000000.0)),
@@ -139,7 +105,8 @@ OTHERS = [
             'tanh gelu': dict(hidden_activation='silu'),
             'norm after attention': bypassed('post_attention_layernorm'),
             'norm after feed-forward': bypassed('post_feedforward_layernorm')},
-           'gemma2', gguf_config=dict(query_pre_attn_scalar=32)),
+           'gemma2', gguf_config=dict(query_pre_attn_scalar=32),
+           old_config=flat('layer_types')),
     Family('gemma3', 'Gemma3TextConfig',
            sizes(rms_norm_eps=1e-6, tie_word_embeddings=True,
                  num_hidden_layers=6, num_attention_heads=2,
@@ -163,7 +130,7 @@ OTHERS = [
                 'sliding_attention': dict(
                     rope_type='default', rope_theta=100000.0)}),
             'embedding scale': unscaled_embedding},
-           'gemma3', old_config=_old_gemma3),
+           'gemma3', old_config=of_gemma3),
     Family('phi3', 'Phi3Config',
            sizes(head_dim=None, hidden_size=64, num_attention_heads=2,
                  num_key_value_heads=1, sliding_window=16,
@@ -189,7 +156,7 @@ OTHERS = [
                 long_factor=[1.0] * 4 + LONG_FACTORS)},
            # transformers takes the short factors for prompts within the
            # original context; a server has one set for all of its cache.
-           'phi3', prompts=('window', 'long'), old_config=_old_phi3),
+           'phi3', prompts=('window', 'long'), old_config=of_phi3),
     Family('phi3-shortrope', 'Phi3Config',
            sizes(head_dim=None, hidden_size=64, num_attention_heads=2,
                  num_key_value_heads=1, max_position_embeddings=256,

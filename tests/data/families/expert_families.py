@@ -1,6 +1,7 @@
 """Mixtures of experts, and latent attention."""
 
 from family import Family, bypassed, rope, sizes, zeroed
+from old_configs import flat
 
 
 def latent_sizes(**changes):
@@ -29,7 +30,8 @@ FAMILIES = [
            sizes(num_local_experts=4, num_experts_per_tok=2,
                  num_attention_heads=2, num_key_value_heads=1,
                  sliding_window=None, **rope(1000000.0)),
-           {'two experts of four': dict(num_experts_per_tok=1)}, 'llama'),
+           {'two experts of four': dict(num_experts_per_tok=1)}, 'llama',
+           old_config=flat()),
     Family('qwen3moe', 'Qwen3MoeConfig',
            sizes(intermediate_size=96, moe_intermediate_size=32, num_experts=6,
                  num_experts_per_tok=3, norm_topk_prob=True, mlp_only_layers=[],
@@ -71,7 +73,8 @@ FAMILIES = [
             'yarn magnitude': yarn(mscale=0.75, mscale_all_dim=0.75),
             'query norm': bypassed('q_a_layernorm')},
            'deepseek2',
-           gguf_config=yarn(mscale=0.75, mscale_all_dim=0.75)),
+           gguf_config=yarn(mscale=0.75, mscale_all_dim=0.75),
+           old_config=flat('head_dim', kind='type')),
     Family('deepseek-v3', 'DeepseekV3Config',
            latent_sizes(n_routed_experts=8, num_experts_per_tok=3,
                         n_shared_experts=1, n_group=4, topk_group=2,
@@ -85,5 +88,7 @@ FAMILIES = [
             'shared experts': NO_SHARED,
             'yarn score scale': yarn(mscale=0.0, mscale_all_dim=0.0),
             'interleaved rope': dict(rope_interleave=False)},
-           'deepseek2'),
+           'deepseek2',
+           old_config=flat('head_dim', 'qk_head_dim', 'rope_interleave',
+                           kind='type')),
 ]
