@@ -8,19 +8,23 @@ namespace penstock {
 // Quantises one block of 32 elements into term `term` and returns what is left
 // over in `low` and `high`.
 template <class V>
-void QuantizeTerm(typename V::F32& low, typename V::F32& high, float scale,
-                  float inverse, const Activations& out, size_t block) {
+[[gnu::always_inline]] inline void QuantizeTerm(typename V::F32& low,
+                                                typename V::F32& high,
+                                                float scale, float inverse,
+                                                const Activations& out,
+                                                size_t block) {
   using F32 = typename V::F32;
   const F32 factor = V::Set(inverse);
   const auto q_low = V::ToInt(V::Mul(low, factor));
   const auto q_high = V::ToInt(V::Mul(high, factor));
   V::StoreInt8(out.quants + block * kScaleDepth, q_low);
   V::StoreInt8(out.quants + block * kScaleDepth + 16, q_high);
-  const int32_t sum_low = V::SumInt(q_low);
-  const int32_t sum_high = V::SumInt(q_high);
-  const int32_t sum = sum_low + sum_high;
-  out.half_sums[2 * block] = sum_low;
-  out.half_sums[2 * block + 1] = sum_high;
+  const int32_t sum = V::SumInt(V::AddInt(q_low, q_high));
+  if (out.half_sums != nullptr) {
+    const int32_t half = V::SumInt(q_low);
+    out.half_sums[2 * block] = half;
+    out.half_sums[2 * block + 1] = sum - half;
+  }
   out.scales[block] = scale;
   out.sums[block] = sum;
   out.scaled_sums[block] = scale * static_cast<float>(sum);
@@ -37,14 +41,18 @@ void StoreUnknown(const Activations& out, size_t block) {
   V::StoreInt8(out.quants + block * kScaleDepth + 16, V::SetInt(0));
   out.scales[block] = __builtin_nanf("");
   out.sums[block] = 0;
-  out.half_sums[2 * block] = out.half_sums[2 * block + 1] = 0;
+  if (out.half_sums != nullptr) {
+    out.half_sums[2 * block] = out.half_sums[2 * block + 1] = 0;
+  }
   out.scaled_sums[block] = __builtin_nanf("");
 }
 
 // Stores one block of 32 elements in every form that `out` asks for.
 template <class V>
-void StoreBlock(typename V::F32 low, typename V::F32 high,
-                const Activations& out, int row, int block) {
+[[gnu::always_inline]] inline void StoreBlock(typename V::F32 low,
+                                              typename V::F32 high,
+                                              const Activations& out, int row,
+                                              int block) {
   if (out.values != nullptr) {
     float* values = out.values + size_t(row) * out.depth + block * kScaleDepth;
     V::Store(values, low);
@@ -83,7 +91,8 @@ void Quantize(const float* x, int first, int last, const Activations& out,
 
 // 1 / sqrt(mean square + epsilon) of x [count].
 template <class V>
-float NormFactor(const float* x, float epsilon, int count) {
+[[gnu::always_inline]] inline float NormFactor(const float* x, float epsilon,
+                                               int count) {
   typename V::F32 squares = V::Zero();
   for (int i = 0; i < count; i += 16) {
     const auto v = V::Load(x + i);

@@ -24,7 +24,9 @@ void CopyRow(const Activations& from, int from_row, const Activations& to,
   std::copy_n(a.scales, blocks, b.scales);
   std::copy_n(a.sums, blocks, b.sums);
   std::copy_n(a.scaled_sums, blocks, b.scaled_sums);
-  std::copy_n(a.half_sums, 2 * blocks, b.half_sums);
+  if (b.half_sums != nullptr) {
+    std::copy_n(a.half_sums, 2 * blocks, b.half_sums);
+  }
 }
 
 }  // namespace

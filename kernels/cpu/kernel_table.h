@@ -92,7 +92,8 @@ struct Activations {
   float* scales = nullptr;       // [rows][terms][depth / 32]
   int32_t* sums = nullptr;       // [rows][terms][depth / 32], of the quants
   float* scaled_sums = nullptr;  // [rows][terms][depth / 32], scale * sum
-  int32_t* half_sums = nullptr;  // [rows][terms][depth / 16], of the quants
+  // [rows][terms][depth / 16], of the quants; null: no matrix has such groups.
+  int32_t* half_sums = nullptr;
   float* values = nullptr;       // [rows][depth]; null: no matrix takes them
 };
 

@@ -38,7 +38,7 @@ Activations RowsFrom(const Activations& x, int row) {
   rows.scales += blocks;
   rows.sums += blocks;
   rows.scaled_sums += blocks;
-  rows.half_sums += 2 * blocks;
+  if (x.half_sums != nullptr) rows.half_sums += 2 * blocks;
   return rows;
 }
 
@@ -72,10 +72,11 @@ Activations PassState::LayOutActivations(
     absl::Span<const PanelMatrix* const> uses) {
   Activations x;
   x.depth = depth;
-  bool floats = false;
+  bool floats = false, halves = false;
   for (const PanelMatrix* matrix : uses) {
     if (TakesQuants(matrix->format)) {
       x.terms = std::max(x.terms, matrix->terms);
+      halves |= TraitsOf(matrix->format).group < kScaleDepth;
     } else {
       floats = true;
     }
@@ -87,7 +88,7 @@ Activations PassState::LayOutActivations(
   x.scales = carver.Take<float>(blocks);
   x.sums = carver.Take<int32_t>(blocks);
   x.scaled_sums = carver.Take<float>(blocks);
-  x.half_sums = carver.Take<int32_t>(2 * blocks);
+  if (halves) x.half_sums = carver.Take<int32_t>(2 * blocks);
   return x;
 }
 
