@@ -46,16 +46,6 @@ absl::Status FromValidate(const absl::Status& status) {
                    message.substr(0, message.find(' ')));
 }
 
-// What the workers do not do yet, of whatever edge it came by.
-absl::Status RefuseWhatIsNotBuilt(const GenerateRequest& request) {
-  if (request.sampling.mirostat.on) return NotBuilt("sampling.mirostat");
-  if (request.n > 1) return NotBuilt("n");
-  if (request.best_of > 0) return NotBuilt("best_of");
-  if (request.beam.width > 0) return NotBuilt("beam");
-  if (request.prompt_logprobs >= 0) return NotBuilt("prompt_logprobs");
-  return absl::OkStatus();
-}
-
 // Templates may tell the date.
 CivilTime LocalNow() {
   const absl::CivilSecond now =
@@ -175,7 +165,6 @@ absl::StatusOr<ClientRequest> RequestEncoder::Encode(
         "prompt");
   }
   RETURN_IF_ERROR(FromValidate(Validate(request, limits_)));
-  RETURN_IF_ERROR(RefuseWhatIsNotBuilt(request));
   request.timeout = std::min(request.timeout, call.timeout);
   if (request.client_request_id.empty()) {
     request.client_request_id = call.request_id;

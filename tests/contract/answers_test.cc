@@ -143,6 +143,19 @@ TEST(AnswersTest, TheFirstOfManyIsTheOnlyOneOfOne) {
   EXPECT_EQ(TokensOf(Serve(request, Handoff::kNone))[0], one[0]);
 }
 
+// Its running estimate of surprise travels with each answer.
+TEST(AnswersTest, MirostatGoesOnAcrossTheHandoff) {
+  GenerateRequest request = Request();
+  request.n = 2;
+  request.sampling.mirostat.on = true;
+  request.sampling.mirostat.tau = 3;
+  request.sampling.mirostat.eta = 0.5f;
+  request.sampling.penalties.repetition = 1.3f;
+  const auto local = TokensOf(Serve(request, Handoff::kNone));
+  EXPECT_NE(local[0], local[1]);
+  EXPECT_EQ(TokensOf(Serve(request, Handoff::kTcp)), local);
+}
+
 // --- best_of ----------------------------------------------------------------
 
 TEST(AnswersTest, BestOfGivesTheMostLikelyBack) {
