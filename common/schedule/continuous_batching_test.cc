@@ -83,6 +83,47 @@ TEST(ContinuousBatchingTest, RunningPrefillsKeepTheirPromisedBlocks) {
   EXPECT_TRUE(d.admit.empty());
 }
 
+// Their first block is one and the same.
+TEST(ContinuousBatchingTest, APreemptionFreesNoSharedBlock) {
+  auto older = Running(1, 33, 32);
+  auto young = Running(2, 17, 16), younger = Running(3, 17, 16);
+  young.shared_blocks = younger.shared_blocks = 1;
+  auto d = Plan(View({older, young, younger}, 0));
+  EXPECT_EQ(d.preempt, (std::vector<SequenceId>{SequenceId(3), SequenceId(2)}));
+  EXPECT_TRUE(d.rows.empty());  // the next step knows what became free
+  younger.shared_blocks = 0;
+  d = Plan(View({older, young, younger}, 0));
+  EXPECT_EQ(d.preempt, (std::vector<SequenceId>{SequenceId(3)}));
+}
+
+TEST(ContinuousBatchingTest, ACopiedTailTakesABlock) {
+  auto sharing = Running(1, 20, 19);
+  sharing.copies_tail = true;
+  EXPECT_TRUE(Plan(View({sharing}, 0)).rows.empty());
+  EXPECT_EQ(Plan(View({sharing}, 1)).rows.size(), 1u);
+}
+
+TEST(ContinuousBatchingTest, BlocksThatOthersHoldCostAWaitingOneNothing) {
+  auto waiting = Waiting(2, 40);
+  waiting.cached_blocks = waiting.shared_blocks = 2;
+  auto d = Plan(View({Running(1, 40, 39), waiting}, 2));
+  EXPECT_EQ(d.admit, (std::vector<SequenceId>{SequenceId(2)}));
+  waiting.shared_blocks = 1;
+  EXPECT_TRUE(Plan(View({Running(1, 40, 39), waiting}, 2)).admit.empty());
+}
+
+TEST(ContinuousBatchingTest, ParkedOnesGiveWayWhenNothingElseCanRun) {
+  auto first = Running(1, 40, 40), second = Running(2, 40, 40);
+  first.parked = second.parked = true;
+  auto d = Plan(View({first, second, Waiting(3, 40)}, 2));
+  EXPECT_TRUE(d.rows.empty());
+  EXPECT_EQ(d.preempt, (std::vector<SequenceId>{SequenceId(2)}));
+  // Not while something runs, nor when nobody waits.
+  EXPECT_TRUE(
+      Plan(View({first, second, Running(3, 40, 39)}, 2)).preempt.empty());
+  EXPECT_TRUE(Plan(View({first, second}, 2)).preempt.empty());
+}
+
 TEST(ContinuousBatchingTest, AStepHasItsMostSequences) {
   std::vector<SequenceView> many;
   for (int i = 1; i <= 12; ++i) many.push_back(Running(i, 10, 9));

@@ -230,6 +230,54 @@ TEST_F(HandoffTest, ASampleMayEndBeforeTheHandoff) {
   ExpectClean(*decode_);
 }
 
+// Nothing is given back before all have ended, though the first token ends all.
+TEST_F(HandoffTest, DecodeGivesDeferredAnswersBackHoweverShort) {
+  GenerateRequest request = Request(1, 100, 1);
+  request.best_of = 3;
+  Leg p, d;
+  StartPair(request, p, d);
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  EXPECT_TRUE(p.ended->ok() && d.ended->ok()) << *p.ended << *d.ended;
+  EXPECT_TRUE(p.samples.empty());
+  // The likeliest of the three.
+  std::vector<std::pair<float, TokenId>> made;
+  for (int sample = 0; sample < 3; ++sample) {
+    TokenId token = SimModel::Generate(request.prompt, 1, 1, sample)[0];
+    made.emplace_back(
+        SimModel::Compare(SimModel::StateOf(request.prompt), token, 0).logprob,
+        token);
+  }
+  EXPECT_EQ(d.tokens, std::vector<TokenId>{
+                          std::max_element(made.begin(), made.end())->second});
+  EXPECT_EQ(d.last->usage.completion_tokens, 3);
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, PromptLogprobsComeFromWhoeverComputesThePrompt) {
+  GenerateRequest request = Request(1, 300, 2);
+  request.prompt_logprobs = 3;
+  for (int round = 0; round < 2; ++round) {
+    request.id = RequestId(10 + round);
+    Leg p, d;
+    StartPair(request, p, d);
+    ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+    EXPECT_TRUE(d.prompt.empty());
+    ASSERT_EQ(p.prompt.size(), 299u);
+    for (int at : {1, 16, 256, 299}) {
+      TokenLogprobs truth = SimModel::Compare(
+          SimModel::StateOf(absl::MakeConstSpan(request.prompt).subspan(0, at)),
+          request.prompt[at], 3);
+      EXPECT_EQ(p.prompt[at - 1].logprob, truth.logprob) << at;
+      EXPECT_EQ(p.prompt[at - 1].top, truth.top) << at;
+    }
+    // Cached at prefill the second time, and computed all the same.
+    EXPECT_EQ(prefill_->backend().rows_computed(), 300 * (round + 1));
+  }
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
 TEST_F(HandoffTest, OnlyMissingBlocksTravel) {
   Leg p1, d1, p2, d2;
   GenerateRequest request = Request(1, 100, 5);
@@ -334,8 +382,11 @@ TEST_F(HandoffTest, CancelAtAnyMomentLeavesNothingBehind) {
   // Each run cancels one virtual half-millisecond later than the one before,
   // so that every state sees one.
   for (int when = 0; when < 120; ++when) {
+    GenerateRequest request = Request(100 + when, 90, 8);
+    if (when % 3 == 1) request.n = 4;
+    if (when % 3 == 2) request.beam.width = 4;
     Leg p, d;
-    StartPair(Request(100 + when, 90, 8), p, d);
+    StartPair(request, p, d);
     Instant at = clock_.Now() + absl::Microseconds(500) * when;
     RunUntil([&] { return timers_.NextDeadline() > at; });
     TransferId id{RequestId(100 + when), AttemptId(1)};
