@@ -6,6 +6,17 @@
 #include "common/base/check.h"
 
 namespace penstock {
+namespace {
+
+// After a control token, as at the end of a chat's template, a text begins.
+SequenceText::Start StartAfter(const std::vector<TokenId>& prompt,
+                               const Tokenizer& tokenizer) {
+  return prompt.empty() || tokenizer.IsSpecial(prompt.back())
+             ? SequenceText::Start::kBegins
+             : SequenceText::Start::kContinues;
+}
+
+}  // namespace
 
 Sequence::Sequence(GenerateRequest request, BlockHash root,
                    const Tokenizer* tokenizer, int context_length)
@@ -14,7 +25,8 @@ Sequence::Sequence(GenerateRequest request, BlockHash root,
       tokenizer_(tokenizer),
       context_length_(context_length),
       tokens_(request_->prompt),
-      text_(tokenizer, request_->stop.stop_strings),
+      text_(tokenizer, request_->stop.stop_strings,
+            StartAfter(request_->prompt, *tokenizer)),
       draw_state_(*request_, *tokenizer) {}
 
 Sequence::Sequence(const Sequence& other, int sample)

@@ -90,6 +90,10 @@ absl::StatusOr<std::vector<TokenId>> PromptEncoder::EncodeText(
       (ids->empty() || ids->front() != tokenizer_->bos())) {
     ids->insert(ids->begin(), tokenizer_->bos());
   }
+  if (tokenizer_->add_eos() &&
+      (ids->empty() || ids->back() != tokenizer_->eos())) {
+    ids->push_back(tokenizer_->eos());
+  }
   // Bytes that have no token vanish.
   if (ids->empty()) return Bad(Kind::kEmpty, kField, "has no tokens");
   return ids;

@@ -59,8 +59,9 @@ class PromptEncoder {
   }
 
   // Ids of a raw prompt, with the beginning-of-sequence token first where the
-  // model asks for it (and the text does not already give it). Errors carry a
-  // PromptError of field "prompt" and begin with it.
+  // model asks for it (and the text does not already give it), and so the
+  // end-of-sequence token last. Errors carry a PromptError of field "prompt"
+  // and begin with it.
   absl::StatusOr<std::vector<TokenId>> EncodeText(absl::string_view text,
                                                   SpecialTokens special) const;
 

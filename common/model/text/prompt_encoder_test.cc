@@ -68,6 +68,16 @@ TEST(PromptEncoder, AddsTheBeginningTokenOnceWhereTheModelAsksForIt) {
               ElementsAre(kBos, 'u', 'x', kEos));
 }
 
+TEST(PromptEncoder, AddsTheEndTokenOnceWhereTheModelAsksForIt) {
+  Vocabulary vocabulary = SmallVocabulary();
+  vocabulary.add_eos = true;
+  const auto encoder = *PromptEncoder::Create(vocabulary, kTemplate);
+  EXPECT_THAT(*encoder->EncodeText("a", SpecialTokens::kParse),
+              ElementsAre('a', kEos));
+  EXPECT_THAT(*encoder->EncodeText("a</s>", SpecialTokens::kParse),
+              ElementsAre('a', kEos));
+}
+
 TEST(PromptEncoder, ChatsFollowTheTemplateAndContentStaysText) {
   const auto encoder = Create(kTemplate);
   EXPECT_TRUE(encoder->chat_status().ok());

@@ -12,9 +12,11 @@
 namespace penstock {
 namespace {
 
-// version u8, tail, stop count u8, stops, held; a string is a u16 length, in
-// little-endian order, and its bytes.
+// version u8 (2 while a space in front is still to be left out, else 1), tail,
+// stop count u8, stops, held; a string is a u16 length, in little-endian order,
+// and its bytes.
 constexpr uint8_t kVersion = 1;
+constexpr uint8_t kStripVersion = 2;
 
 void AppendString(std::string& out, absl::string_view text) {
   out.push_back(static_cast<char>(text.size() & 0xFF));
@@ -70,24 +72,34 @@ absl::StatusOr<std::vector<std::string>> TakeStops(absl::string_view& in) {
 }  // namespace
 
 SequenceText::SequenceText(const Tokenizer* tokenizer,
-                           std::vector<std::string> stops)
+                           std::vector<std::string> stops, Start start)
     : tokenizer_(tokenizer), matcher_(std::move(stops)) {
   CHECK(tokenizer_ != nullptr) << "no tokenizer";
+  strip_space_ = start == Start::kBegins && tokenizer_->strip_first_space();
   CHECK(matcher_.stops().size() <= kMaxStops) << "too many stop strings";
   for (const std::string& stop : matcher_.stops()) {
     CHECK(stop.size() <= kMaxStopBytes) << "stop string too long";
   }
 }
 
+absl::string_view SequenceText::Bytes(TokenId id) {
+  absl::string_view bytes = tokenizer_->TokenBytes(id);
+  if (strip_space_ && !bytes.empty()) {
+    if (bytes[0] == ' ') bytes.remove_prefix(1);
+    strip_space_ = false;
+  }
+  return bytes;
+}
+
 SequenceText::Result SequenceText::Push(TokenId id) {
   if (tokenizer_->IsSpecial(id)) return {};
-  return matcher_.Push(assembler_.Push(tokenizer_->TokenBytes(id)));
+  return matcher_.Push(assembler_.Push(Bytes(id)));
 }
 
 SequenceText::Result SequenceText::PushUnsearched(TokenId id) {
   if (tokenizer_->IsSpecial(id)) return {};
   std::string text = matcher_.Flush();
-  text += assembler_.Push(tokenizer_->TokenBytes(id));
+  text += assembler_.Push(Bytes(id));
   return {std::move(text), false};
 }
 
@@ -98,7 +110,8 @@ SequenceText::Result SequenceText::Flush() {
 }
 
 std::string SequenceText::Serialize() const {
-  std::string out(1, static_cast<char>(kVersion));
+  std::string out(1,
+                  static_cast<char>(strip_space_ ? kStripVersion : kVersion));
   AppendString(out, assembler_.tail());
   out.push_back(static_cast<char>(matcher_.stops().size()));
   for (const std::string& stop : matcher_.stops()) AppendString(out, stop);
@@ -109,7 +122,7 @@ std::string SequenceText::Serialize() const {
 absl::StatusOr<SequenceText> SequenceText::Parse(absl::string_view bytes,
                                                  const Tokenizer* tokenizer) {
   ASSIGN_OR_RETURN(const uint8_t version, TakeByte(bytes, "version"));
-  if (version != kVersion) {
+  if (version != kVersion && version != kStripVersion) {
     return absl::UnimplementedError(absl::StrCat(
         "sequence text: version ", version, " is not known to this build"));
   }
@@ -124,6 +137,7 @@ absl::StatusOr<SequenceText> SequenceText::Parse(absl::string_view bytes,
     return Bad("length", absl::StrCat("leaves ", bytes.size(), " bytes over"));
   }
   SequenceText text(tokenizer, std::move(stops));
+  text.strip_space_ = version == kStripVersion;
   text.assembler_ = Utf8Assembler(std::move(tail));
   if (!IsUtf8(held)) return Bad("held text", "is not UTF-8");
   const Result replay = text.matcher_.Push(held);

@@ -21,9 +21,15 @@ class SequenceText {
   static constexpr size_t kMaxStops = 64;
   static constexpr size_t kMaxStopBytes = 4096;
 
+  // Whether the tokens go on from text before them or begin a text, as an
+  // answer after a control token does: then a space in front that tokenizers of
+  // SentencePiece put there is left out (Tokenizer::strip_first_space).
+  enum class Start { kContinues, kBegins };
+
   // Precondition: within the bounds above, none empty (the edge allows less).
   explicit SequenceText(const Tokenizer* tokenizer,
-                        std::vector<std::string> stops = {});
+                        std::vector<std::string> stops = {},
+                        Start start = Start::kContinues);
 
   // `text` may be empty; it can hold text of earlier tokens. After `stopped`
   // the sequence has ended: no Push, Flush or Serialize may follow.
@@ -45,7 +51,11 @@ class SequenceText {
                                             const Tokenizer* tokenizer);
 
  private:
+  // The bytes that a token adds here. Precondition: it is not special.
+  absl::string_view Bytes(TokenId id);
+
   const Tokenizer* tokenizer_;
+  bool strip_space_;  // no token has given text yet, and its space goes
   Utf8Assembler assembler_;
   StopMatcher matcher_;
 };

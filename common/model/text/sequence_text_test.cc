@@ -154,7 +154,7 @@ TEST_F(SequenceTextTest, HostileBytesAreRefusedByField) {
   EXPECT_THAT(error(of({1, 0, 0, 1, 2, 0, 0xC3, 0xA9, 1, 0, 0xC3})),
               HasSubstr("held text is not UTF-8"));
   EXPECT_THAT(error(of({1, 0, 0, 0, 0, 0, 9})), HasSubstr("1 bytes over"));
-  EXPECT_EQ(SequenceText::Parse(of({2}), tokenizer_.get()).status().code(),
+  EXPECT_EQ(SequenceText::Parse(of({3}), tokenizer_.get()).status().code(),
             absl::StatusCode::kUnimplemented);
 }
 
@@ -191,6 +191,55 @@ TEST_F(SequenceTextTest, WhatIsNotSearchedIsPartOfNoStopString) {
   EXPECT_FALSE(next.stopped);
   EXPECT_EQ(text.Push('a').text, "");
   EXPECT_TRUE(text.Push('b').stopped);
+}
+
+// A SentencePiece tokenizer: <unk>, <s>, "_a", "b", "_", byte 0xC3, byte 0xA9,
+// where "_" stands for U+2581.
+std::unique_ptr<Tokenizer> SentencePiece() {
+  Vocabulary vocabulary;
+  vocabulary.model = "llama";
+  vocabulary.tokens = {"<unk>",
+                       "<s>",
+                       "\u2581"
+                       "a",
+                       "b",
+                       "\u2581",
+                       "<0xC3>",
+                       "<0xA9>"};
+  using K = TokenKind;
+  vocabulary.kinds = {K::kUnknown, K::kControl, K::kNormal, K::kNormal,
+                      K::kNormal,  K::kByte,    K::kByte};
+  vocabulary.scores = {0, 0, -1, -2, -3, 0, 0};
+  vocabulary.escaped_spaces = true;
+  vocabulary.strip_first_space = true;
+  vocabulary.byte_fallback = true;
+  auto tokenizer = CreateTokenizer(vocabulary);
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  return *std::move(tokenizer);
+}
+
+TEST(SequenceTextStart, TheSpaceInFrontOfATextIsLeftOutOnce) {
+  const auto tokenizer = SentencePiece();
+  const auto run = [&](SequenceText::Start start, std::vector<TokenId> ids) {
+    SequenceText text(tokenizer.get(), {}, start);
+    std::string seen;
+    for (const TokenId id : ids) {
+      auto moved = SequenceText::Parse(text.Serialize(), tokenizer.get());
+      EXPECT_TRUE(moved.ok()) << moved.status();
+      text = *std::move(moved);
+      seen += text.Push(id).text;
+    }
+    return seen + text.Flush().text;
+  };
+  using Start = SequenceText::Start;
+  EXPECT_EQ(run(Start::kBegins, {2, 3, 2}), "ab a");
+  EXPECT_EQ(run(Start::kContinues, {2, 3, 2}), " ab a");
+  EXPECT_EQ(run(Start::kBegins, {1, 4, 4, 3}), " b");
+  EXPECT_EQ(run(Start::kBegins, {5, 6, 2}), "\u00E9 a");
+  EXPECT_EQ(*DecodeBytes(*tokenizer, std::vector<TokenId>{1, 2, 3, 2}, true),
+            "ab a");
+  EXPECT_EQ(*DecodeBytes(*tokenizer, std::vector<TokenId>{4, 4, 5, 6}, true),
+            " \u00E9");
 }
 
 }  // namespace
