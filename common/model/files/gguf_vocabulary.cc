@@ -47,6 +47,7 @@ class VocabularyReader {
     } else {
       RETURN_IF_ERROR(ReadScores());
       RETURN_IF_ERROR(ReadSentencePieceOptions());
+      RETURN_IF_ERROR(ReadMatchings());
     }
     RETURN_IF_ERROR(ReadSpecialIds());
     return std::move(vocabulary_);
@@ -202,6 +203,25 @@ class VocabularyReader {
     vocabulary_.byte_fallback = true;
     vocabulary_.use_unknown = true;
     vocabulary_.fuse_unknown = true;
+    return absl::OkStatus();
+  }
+
+  // A file has no place to say that a token takes the white space after it
+  // along; of the families that need it, Phi-3 does.
+  absl::Status ReadMatchings() {
+    ASSIGN_OR_RETURN(absl::string_view architecture,
+                     metadata_.StringOr("general.architecture", ""));
+    if (architecture != "phi3") return absl::OkStatus();
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      if (vocabulary_.kinds[i] != TokenKind::kControl || tokens_[i] == "<s>" ||
+          tokens_[i] == "<|endoftext|>") {
+        continue;
+      }
+      TokenMatching matching;
+      matching.id = static_cast<TokenId>(i);
+      matching.right_strip = true;
+      vocabulary_.matchings.push_back(matching);
+    }
     return absl::OkStatus();
   }
 

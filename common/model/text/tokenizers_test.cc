@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(All, GgufFamilyTest,
                          testing::Values("gpt2", "olmo", "smollm", "granite",
                                          "llama3", "qwen2", "olmo2", "tekken",
                                          "gpt4o", "deepseek_v2", "deepseek_v3",
-                                         "llama2", "gemma"),
+                                         "llama2", "phi3", "gemma"),
                          NameOf);
 
 }  // namespace

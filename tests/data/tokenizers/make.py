@@ -243,7 +243,9 @@ def sentencepiece_bpe(prefix, added, normalizer, pre=None, symbols=()):
     if prefix:
         steps.append(decoders.Strip(" ", 1, 0))
     tokenizer.decoder = decoders.Sequence(steps)
-    tokenizer.add_special_tokens(special("<unk>", "<s>", "</s>"))
+    named = [t.content for t in added]
+    tokenizer.add_special_tokens(special(
+        *(t for t in ("<unk>", "<s>", "</s>") if t not in named)))
     tokenizer.add_special_tokens([t for t in added if t.special])
     tokenizer.add_tokens([t for t in added if not t.special])
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -269,7 +271,8 @@ def unigram():
 TYPES = gguf.TokenType
 
 
-def write_gguf(path, tokenizer, pre=None, processor=None, add_prefix=True):
+def write_gguf(path, tokenizer, pre=None, processor=None, add_prefix=True,
+               architecture="llama"):
     data = json.loads(tokenizer.to_str())
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
     tokens = [None] * len(vocabulary)
@@ -287,7 +290,7 @@ def write_gguf(path, tokenizer, pre=None, processor=None, add_prefix=True):
                               else TYPES.USER_DEFINED)
     if processor:
         types[0] = TYPES.UNKNOWN
-    writer = gguf.GGUFWriter(path, "llama")
+    writer = gguf.GGUFWriter(path, architecture)
     writer.add_tokenizer_model("llama" if processor else "gpt2")
     if pre:
         writer.add_tokenizer_pre(pre)
@@ -383,10 +386,11 @@ def sentencepiece_families():
         True, special("[INST]", "[/INST]"), None,
         pre_tokenizers.Metaspace(prepend_scheme="first", split=False))
     write("mistral", tokenizer)
-    tokenizer, _ = sentencepiece_bpe(
-        True, special("<|end|>", "<|user|>", "<|assistant|>", rstrip=True),
+    tokenizer, processor = sentencepiece_bpe(
+        True, special("</s>", "<|end|>", "<|user|>", "<|assistant|>",
+                      rstrip=True),
         legacy)
-    write("phi3", tokenizer)
+    write("phi3", tokenizer, processor=processor, architecture="phi3")
     tokenizer, processor = sentencepiece_bpe(
         False, special("<start_of_turn>", "<end_of_turn>") +
         user("\n\n", "\t\t"), escape,
