@@ -13,6 +13,7 @@ if(PENSTOCK_RPC)
   find_package(gRPC CONFIG REQUIRED)             # libgrpc++-dev
   find_package(prometheus-cpp CONFIG REQUIRED)   # prometheus-cpp-dev
   find_package(CLI11 CONFIG REQUIRED)            # libcli11-dev
+  pkg_check_modules(READLINE REQUIRED IMPORTED_TARGET readline) # libreadline-dev
   find_package(Boost CONFIG REQUIRED)            # libboost-dev: Asio and Beast
 endif()
 if(BUILD_TESTING)

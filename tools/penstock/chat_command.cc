@@ -1,7 +1,9 @@
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <cerrno>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -12,21 +14,15 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/model/utf8.h"
-#include "nlohmann/json.hpp"
+#include "tools/penstock/chat_session.h"
 #include "tools/penstock/client.h"
 #include "tools/penstock/command.h"
 #include "tools/penstock/completion.h"
+#include "tools/penstock/line_editor.h"
 #include "tools/penstock/terminal.h"
 
 namespace penstock {
 namespace {
-
-constexpr char kHelp[] =
-    "/clear      forget the conversation\n"
-    "/save FILE  write it as JSON\n"
-    "/quit       leave, as Ctrl-D does\n"
-    "Ctrl-C ends an answer early.\n";
 
 struct Options {
   std::string server = kDefaultServer;
@@ -37,117 +33,117 @@ struct Options {
   std::optional<uint64_t> seed;
 };
 
+// A session at a terminal, or over lines of a pipe.
 class Conversation {
  public:
   explicit Conversation(const Options& options)
-      : options_(options), client_(options.server) {
-    Clear();
-  }
+      : session_(options.model), client_(options.server) {}
 
+  // As /set, for what the command line says.
+  absl::Status Set(absl::string_view name, absl::string_view value) {
+    return session_.Set(name, value);
+  }
   absl::Status Run();
 
  private:
-  // False: leave.
-  bool HandleCommand(const std::string& line);
-  void Clear();
-  absl::Status Save(const std::string& path) const;
-  // Asks, streams the answer and keeps it, as far as it came.
-  absl::Status Ask(const std::string& line);
+  Terminal::Event ReadLine(std::string* line);
+  // Does what a line asks; false: leave.
+  absl::StatusOr<bool> Handle(const std::string& line);
+  absl::Status Save(const ChatSession::Step& step) const;
+  // Streams the answer and keeps it, as far as it came.
+  absl::Status Ask();
   absl::StatusOr<std::string> Stream(grpc::ClientContext* context,
                                      const v1::GenerateRequest& request);
 
-  const Options options_;
+  ChatSession session_;
   // Before the channel: its threads must not take Ctrl-C.
   Terminal terminal_;
   Client client_;
-  v1::ChatMessages history_;
+  std::optional<LineEditor> editor_;  // for a person
 };
 
 absl::Status Conversation::Run() {
   RETURN_IF_ERROR(client_.WaitForConnection(absl::Seconds(5)));
-  const bool person = isatty(STDIN_FILENO);
-  if (person) std::cout << "/help for help, Ctrl-D to leave.\n";
+  if (isatty(STDIN_FILENO)) {
+    editor_.emplace(&terminal_, ChatHistoryFile());
+    std::cout << "/help for help, Ctrl-D to leave.\n" << std::flush;
+  }
   while (true) {
-    if (person) std::cout << "> " << std::flush;
     std::string line;
-    switch (terminal_.ReadLine(&line)) {
+    switch (ReadLine(&line)) {
       case Terminal::Event::kLine:
         break;
       case Terminal::Event::kInterrupt:
-        std::cout << "\n(Ctrl-D leaves)\n";
+        std::cout << "\n(Ctrl-D leaves)\n" << std::flush;
         continue;
       default:
-        if (person) std::cout << "\n";
+        if (editor_.has_value()) std::cout << "\n";
         return absl::OkStatus();
     }
-    if (line.empty()) continue;
-    if (line[0] == '/') {
-      if (!HandleCommand(line)) return absl::OkStatus();
-      continue;
-    }
-    const absl::Status status = Ask(line);
+    const absl::StatusOr<bool> goes_on = Handle(line);
     // A person can go on after an error; a script has to see it.
-    if (!status.ok() && !person) return status;
-    if (!status.ok()) std::cerr << "penstock: " << status.message() << "\n";
+    if (!goes_on.ok() && !editor_.has_value()) return goes_on.status();
+    if (!goes_on.ok()) {
+      std::cerr << "penstock: " << goes_on.status().message() << "\n";
+    } else if (!*goes_on) {
+      return absl::OkStatus();
+    }
   }
 }
 
-bool Conversation::HandleCommand(const std::string& line) {
-  if (line == "/quit") return false;
-  if (line == "/clear") {
-    Clear();
-  } else if (line.rfind("/save ", 0) == 0) {
-    const absl::Status status = Save(line.substr(6));
-    if (!status.ok()) std::cerr << status.message() << "\n";
-  } else {
-    std::cout << kHelp;
+Terminal::Event Conversation::ReadLine(std::string* line) {
+  return editor_.has_value() ? editor_->ReadLine("> ", line)
+                             : terminal_.ReadLine(line);
+}
+
+absl::StatusOr<bool> Conversation::Handle(const std::string& line) {
+  ASSIGN_OR_RETURN(const ChatSession::Step step, session_.Take(line));
+  switch (step.next) {
+    case ChatSession::Next::kShow:
+      std::cout << step.text << std::flush;
+      return true;
+    case ChatSession::Next::kAsk:
+      RETURN_IF_ERROR(Ask());
+      return true;
+    case ChatSession::Next::kSave:
+      RETURN_IF_ERROR(Save(step));
+      return true;
+    case ChatSession::Next::kLeave:
+      return false;
   }
-  return true;
+  return false;
 }
 
-void Conversation::Clear() {
-  history_.Clear();
-  if (options_.system.empty()) return;
-  v1::ChatMessage* message = history_.add_messages();
-  message->set_role("system");
-  message->set_content(options_.system);
-}
-
-absl::Status Conversation::Save(const std::string& path) const {
-  nlohmann::json messages = nlohmann::json::array();
-  for (const v1::ChatMessage& message : history_.messages()) {
-    messages.push_back(
-        {{"role", message.role()}, {"content", message.content()}});
+absl::Status Conversation::Save(const ChatSession::Step& step) const {
+  const int flags =
+      O_WRONLY | O_CREAT | O_CLOEXEC | (step.overwrite ? O_TRUNC : O_EXCL);
+  const int fd = open(step.path.c_str(), flags, 0600);
+  if (fd < 0 && errno == EEXIST) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        step.path, " is there already; /save -f FILE writes over it"));
   }
-  std::ofstream file(path);
-  file << nlohmann::json{{"messages", messages}}.dump(
-              2, ' ', false, nlohmann::json::error_handler_t::replace)
-       << "\n";
-  file.close();
-  if (file) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be written"));
+  bool written = fd >= 0;
+  const std::string json = session_.ToJson();
+  for (size_t at = 0; written && at < json.size();) {
+    const ssize_t count = write(fd, json.data() + at, json.size() - at);
+    written = count > 0 || (count < 0 && errno == EINTR);
+    if (count > 0) at += static_cast<size_t>(count);
+  }
+  const int error = errno;
+  if (fd >= 0 && close(fd) != 0) written = false;
+  if (written) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(step.path, " cannot be written: ", std::strerror(error)));
 }
 
-absl::Status Conversation::Ask(const std::string& line) {
-  RETURN_IF_ERROR(CheckUtf8("message", line));
-  v1::GenerateRequest request;
-  request.set_model(options_.model);
-  *request.mutable_messages() = history_;
-  v1::ChatMessage message;
-  message.set_role("user");
-  message.set_content(line);
-  *request.mutable_messages()->add_messages() = message;
-  request.mutable_stop()->set_max_tokens(options_.max_tokens);
-  v1::Sampling& sampling = *request.mutable_sampling();
-  if (options_.temperature) sampling.set_temperature(*options_.temperature);
-  if (options_.seed) sampling.set_seed(*options_.seed);
-
+absl::Status Conversation::Ask() {
   // The answer streams on a thread of its own, so that this one can wait for
   // Ctrl-C meanwhile.
   const int done = eventfd(0, EFD_CLOEXEC);
   CHECK(done >= 0);
   grpc::ClientContext context;
   absl::StatusOr<std::string> answer = absl::UnknownError("not asked");
+  const v1::GenerateRequest request = session_.request();
   std::thread streamer([&] {
     answer = Stream(&context, request);
     CHECK(eventfd_write(done, 1) == 0);
@@ -157,13 +153,12 @@ absl::Status Conversation::Ask(const std::string& line) {
   }
   streamer.join();
   close(done);
-  RETURN_IF_ERROR(answer.status());
-
-  *history_.add_messages() = std::move(message);
-  v1::ChatMessage* reply = history_.add_messages();
-  reply->set_role("assistant");
-  reply->set_content(*std::move(answer));
-  return absl::OkStatus();
+  if (answer.ok()) {
+    session_.Answer(*std::move(answer));
+    return absl::OkStatus();
+  }
+  session_.Drop();
+  return answer.status();
 }
 
 absl::StatusOr<std::string> Conversation::Stream(
@@ -191,6 +186,23 @@ absl::StatusOr<std::string> Conversation::Stream(
   return completion.text();
 }
 
+absl::Status Chat(const Options& options) {
+  Conversation conversation(options);
+  RETURN_IF_ERROR(
+      conversation.Set("max_tokens", absl::StrCat(options.max_tokens)));
+  if (!options.system.empty()) {
+    RETURN_IF_ERROR(conversation.Set("system", options.system));
+  }
+  if (options.temperature) {
+    RETURN_IF_ERROR(
+        conversation.Set("temperature", absl::StrCat(*options.temperature)));
+  }
+  if (options.seed) {
+    RETURN_IF_ERROR(conversation.Set("seed", absl::StrCat(*options.seed)));
+  }
+  return conversation.Run();
+}
+
 }  // namespace
 
 void AddChatCommand(CLI::App& app, Action& action) {
@@ -205,9 +217,8 @@ void AddChatCommand(CLI::App& app, Action& action) {
   command->add_option("--temperature", options->temperature,
                       "0 is greedy; default 1");
   command->add_option("--seed", options->seed, "default: drawn");
-  command->callback([options, &action] {
-    action = [options] { return Conversation(*options).Run(); };
-  });
+  command->callback(
+      [options, &action] { action = [options] { return Chat(*options); }; });
 }
 
 }  // namespace penstock
