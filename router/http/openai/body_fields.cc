@@ -65,7 +65,7 @@ const ApiJson* BodyFields::Find(absl::string_view name) const {
 }
 
 std::string BodyFields::PathOf(absl::string_view name) const {
-  return absl::StrCat(path_, name);
+  return absl::StrCat(path_, ShortForError(name));
 }
 
 void BodyFields::FailAt(absl::string_view name, absl::string_view why) {

@@ -24,7 +24,7 @@ std::string ReadPart(const ApiJson& part, const std::string& path,
     const std::string field = fields.PathOf("type");
     fields.Fail(
         MakeError(ErrorReason::kFieldNotImplemented,
-                  absl::StrCat(field, " is \"", type,
+                  absl::StrCat(field, " is \"", ShortForError(type),
                                "\"; this model reads text only: use \"text\""),
                   field));
   } else if (fields.Find("text") == nullptr) {

@@ -42,7 +42,8 @@ class Builder : public nlohmann::json_sax<ApiJson> {
   bool key(std::string& name) override {
     Container& top = open_.back();
     if (!top.keys.insert(name).second) {
-      return Fail(absl::StrCat("the key \"", name, "\" comes twice"));
+      return Fail(
+          absl::StrCat("the key \"", ShortForError(name), "\" comes twice"));
     }
     top.key = std::move(name);
     return true;
@@ -133,6 +134,14 @@ absl::StatusOr<ApiJson> ParseJsonBody(absl::string_view body,
     return BadBody(absl::StrCat("it is of type ", root.type_name()));
   }
   return root;
+}
+
+std::string ShortForError(absl::string_view text) {
+  constexpr size_t kMaxBytes = 64;
+  if (text.size() <= kMaxBytes) return std::string(text);
+  size_t end = kMaxBytes;
+  while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) --end;
+  return absl::StrCat(text.substr(0, end), "...");
 }
 
 std::string DumpJson(const ApiJson& value) {

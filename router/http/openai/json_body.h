@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -24,6 +25,9 @@ absl::StatusOr<ApiJson> ParseJsonBody(absl::string_view body,
 inline absl::StatusOr<ApiJson> ParseJsonBody(absl::string_view body) {
   return ParseJsonBody(body, JsonBodyLimits());
 }
+
+// What a client wrote, cut to a length that fits into an error.
+std::string ShortForError(absl::string_view text);
 
 // `value` as text. Never fails: texts that are not UTF-8 get U+FFFD.
 std::string DumpJson(const ApiJson& value);
