@@ -23,14 +23,18 @@ Json FinishName(v1::FinishReason finish) {
   }
 }
 
-Json LogprobsToJson(const v1::FrameToken& token) {
+Json ToJson(const v1::TokenLogprobs& logprobs) {
   Json top = Json::array();
-  for (const v1::TopLogprob& entry : token.logprobs().top()) {
+  for (const v1::TopLogprob& entry : logprobs.top()) {
     top.push_back({{"id", entry.id()}, {"logprob", entry.logprob()}});
   }
-  return {{"id", token.id()},
-          {"logprob", token.logprobs().logprob()},
-          {"top", std::move(top)}};
+  return {{"logprob", logprobs.logprob()}, {"top", std::move(top)}};
+}
+
+Json LogprobsToJson(const v1::FrameToken& token) {
+  Json json = ToJson(token.logprobs());
+  json["id"] = token.id();
+  return json;
 }
 
 double Milliseconds(int64_t microseconds) { return microseconds / 1000.0; }
@@ -80,6 +84,7 @@ absl::StatusOr<std::string> Completion::Add(
         absl::StrCat("a frame begins at token ", frame.first_index(), " where ",
                      choice.tokens.size(), " was expected"));
   }
+  if (absl::Status s = AddPrompt(frame.prompt()); !s.ok()) return s;
   std::string shown;
   for (const v1::FrameToken& token : frame.tokens()) {
     choice.tokens.push_back(token);
@@ -94,6 +99,20 @@ absl::StatusOr<std::string> Completion::Add(
     transfer_ = frame.transfer();
   }
   return shown;
+}
+
+absl::Status Completion::AddPrompt(const v1::PromptLogprobs& prompt) {
+  if (prompt.tokens().empty()) return absl::OkStatus();
+  // The prompt's first token has none.
+  const size_t next = prompt_logprobs_.size() + 1;
+  if (prompt.first_index() != next) {
+    return absl::DataLossError(
+        absl::StrCat("log-probabilities begin at prompt token ",
+                     prompt.first_index(), " where ", next, " was expected"));
+  }
+  prompt_logprobs_.insert(prompt_logprobs_.end(), prompt.tokens().begin(),
+                          prompt.tokens().end());
+  return absl::OkStatus();
 }
 
 absl::Status Completion::CheckFinished() const {
@@ -149,11 +168,18 @@ Json Completion::ToJson() const {
   Json placement = {{"prefill", placement_.prefill()},
                     {"decode", placement_.decode()}};
   AddTransfer(transfer_, &placement);
-  return {{"choices", std::move(choices)},
-          {"usage", UsageToJson(usage_)},
-          {"timings_ms", TimingsToJson(timings_)},
-          {"placement", std::move(placement)},
-          {"request_id", request_id_}};
+  Json json = {{"choices", std::move(choices)},
+               {"usage", UsageToJson(usage_)},
+               {"timings_ms", TimingsToJson(timings_)},
+               {"placement", std::move(placement)},
+               {"request_id", request_id_}};
+  if (!prompt_logprobs_.empty()) {
+    Json& prompt = json["prompt_logprobs"] = {nullptr};
+    for (const v1::TokenLogprobs& token : prompt_logprobs_) {
+      prompt.push_back(penstock::ToJson(token));
+    }
+  }
+  return json;
 }
 
 Json FrameToJson(const v1::GenerateResponse& response) {
@@ -171,6 +197,14 @@ Json FrameToJson(const v1::GenerateResponse& response) {
   if (response.has_placement()) {
     json["placement"] = {{"prefill", response.placement().prefill()},
                          {"decode", response.placement().decode()}};
+  }
+  if (frame.has_prompt()) {
+    Json& prompt = json["prompt_logprobs"];
+    prompt = {{"first_index", frame.prompt().first_index()},
+              {"tokens", Json::array()}};
+    for (const v1::TokenLogprobs& token : frame.prompt().tokens()) {
+      prompt["tokens"].push_back(ToJson(token));
+    }
   }
   if (!response.request_id().empty()) {
     json["request_id"] = response.request_id();

@@ -22,6 +22,7 @@ class Completion {
   absl::Status CheckFinished() const;
 
   int tokens() const;
+  int answers() const { return static_cast<int>(choices_.size()); }
   const std::string& text(int sample = 0) const {
     return choices_.at(sample).text;
   }
@@ -33,12 +34,16 @@ class Completion {
   nlohmann::json ToJson() const;
 
  private:
+  absl::Status AddPrompt(const v1::PromptLogprobs& prompt);
+
   struct Choice {
     std::string text;
     std::vector<v1::FrameToken> tokens;
     v1::FinishReason finish = v1::FINISH_REASON_NONE;
   };
   std::vector<Choice> choices_ = std::vector<Choice>(1);
+  // Of the prompt's tokens from the second on.
+  std::vector<v1::TokenLogprobs> prompt_logprobs_;
   std::string request_id_;
   v1::Placement placement_;
   v1::Usage usage_;

@@ -90,6 +90,28 @@ TEST(CompletionTest, KeepsLogprobs) {
   EXPECT_EQ(FrameToJson(response)["tokens"][0]["top"][0]["id"], 3);
 }
 
+TEST(CompletionTest, KeepsThePromptsLogprobs) {
+  auto scored = [](uint32_t first_index, float logprob) {
+    v1::GenerateResponse response = Frame(0, {});
+    v1::PromptLogprobs& prompt = *response.mutable_frame()->mutable_prompt();
+    prompt.set_first_index(first_index);
+    prompt.add_tokens()->set_logprob(logprob);
+    return response;
+  };
+  Completion completion;
+  ASSERT_TRUE(completion.Add(scored(1, -0.5)).ok());
+  ASSERT_TRUE(completion.Add(scored(2, -2)).ok());
+  EXPECT_EQ(completion.ToJson()["prompt_logprobs"],
+            nlohmann::json::parse(R"([null, {"logprob": -0.5, "top": []},
+                                      {"logprob": -2.0, "top": []}])"));
+  EXPECT_EQ(completion.Add(scored(2, -2)).status().code(),
+            absl::StatusCode::kDataLoss);
+  EXPECT_EQ(FrameToJson(scored(7, -1))["prompt_logprobs"],
+            nlohmann::json::parse(
+                R"({"first_index": 7,
+                    "tokens": [{"logprob": -1.0, "top": []}]})"));
+}
+
 TEST(CompletionTest, NoticesLossAndDoubling) {
   Completion completion;
   ASSERT_TRUE(completion.Add(Frame(0, {"a", "b"})).ok());

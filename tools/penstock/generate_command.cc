@@ -15,6 +15,7 @@
 #include "tools/penstock/command.h"
 #include "tools/penstock/completion.h"
 #include "tools/penstock/json_line.h"
+#include "tools/penstock/sampling_flags.h"
 
 namespace penstock {
 namespace {
@@ -27,15 +28,7 @@ struct Options {
   std::string prompt = "-";
   std::string prompt_ids;
   bool chat = false;
-  std::optional<int> n;
-  int max_tokens = 128;
-  std::optional<float> temperature;
-  std::optional<int> top_k;
-  std::optional<float> top_p;
-  std::optional<uint64_t> seed;
-  std::optional<int> logprobs;
-  std::vector<std::string> stops;
-  bool ignore_eos = false;
+  SamplingFlags sampling;
   std::optional<double> timeout_seconds;
   bool stats = false;
   bool json = false;
@@ -82,20 +75,7 @@ absl::StatusOr<v1::GenerateRequest> MakeRequest(const Options& options) {
   v1::GenerateRequest request;
   request.set_model(options.model);
   RETURN_IF_ERROR(SetPrompt(options, &request));
-  v1::Sampling& sampling = *request.mutable_sampling();
-  if (options.temperature) sampling.set_temperature(*options.temperature);
-  if (options.top_k) sampling.set_top_k(*options.top_k);
-  if (options.top_p) sampling.set_top_p(*options.top_p);
-  if (options.seed) sampling.set_seed(*options.seed);
-  if (options.logprobs) sampling.set_logprobs(*options.logprobs);
-  v1::Stop& stop = *request.mutable_stop();
-  stop.set_max_tokens(options.max_tokens);
-  for (const std::string& text : options.stops) {
-    RETURN_IF_ERROR(CheckUtf8("--stop", text));
-    stop.add_strings(text);
-  }
-  if (options.ignore_eos) stop.set_ignore_eos(true);
-  if (options.n) request.set_n(*options.n);
+  RETURN_IF_ERROR(options.sampling.Fill(&request));
   if (options.timeout_seconds) {
     request.set_timeout_ms(
         static_cast<uint64_t>(*options.timeout_seconds * 1000));
@@ -112,6 +92,9 @@ absl::Status Generate(const Options& options) {
   const std::unique_ptr<grpc::ClientReader<v1::GenerateResponse>> reader =
       client.stub().Generate(&context, request);
   Completion completion;
+  // Several answers come mixed: they are shown one by one at the end.
+  const bool shows_text =
+      !options.json && !options.stream_json && !options.sampling.deferred();
   absl::Status broken;
   v1::GenerateResponse response;
   while (broken.ok() && reader->Read(&response)) {
@@ -121,17 +104,20 @@ absl::Status Generate(const Options& options) {
       context.TryCancel();
     } else if (options.stream_json) {
       std::cout << JsonLine(FrameToJson(response)) << std::endl;
-    } else if (!options.json) {
+    } else if (shows_text) {
       std::cout << *text << std::flush;
     }
   }
-  if (!options.json && !options.stream_json && completion.tokens() > 0) {
-    std::cout << std::endl;
-  }
+  if (shows_text && completion.tokens() > 0) std::cout << std::endl;
   const grpc::Status status = reader->Finish();
   RETURN_IF_ERROR(broken);
   RETURN_IF_ERROR(DescribeFailure(status));
   RETURN_IF_ERROR(completion.CheckFinished());
+  if (options.sampling.deferred() && !options.json && !options.stream_json) {
+    for (int i = 0; i < completion.answers(); ++i) {
+      std::cout << "[" << i << "] " << completion.text(i) << std::endl;
+    }
+  }
   if (options.stats) std::cerr << completion.Describe() << "\n";
   if (options.json) std::cout << JsonLine(completion.ToJson()) << "\n";
   return absl::OkStatus();
@@ -151,22 +137,7 @@ void AddGenerateCommand(CLI::App& app, Action& action) {
                     "the prompt is a user's message for the chat template");
   command->add_option("--server", options->server, "the router's address");
   command->add_option("--model", options->model, "default: what is served");
-  command->add_option("--n", options->n, "samples");
-  command->add_option("--max-tokens", options->max_tokens,
-                      "tokens to write at most");
-  command->add_option("--temperature", options->temperature,
-                      "0 is greedy; default 1");
-  command->add_option("--top-k", options->top_k, "default: all");
-  command->add_option("--top-p", options->top_p, "default: all");
-  command->add_option("--seed", options->seed, "default: drawn");
-  command->add_option("--logprobs", options->logprobs,
-                      "log-probabilities of the best K tokens at each step");
-  command
-      ->add_option("--stop", options->stops,
-                   "text that ends the answer; may be repeated")
-      ->allow_extra_args(false);
-  command->add_flag("--ignore-eos", options->ignore_eos,
-                    "go on after the model's own end");
+  options->sampling.AddTo(*command);
   command->add_option("--timeout", options->timeout_seconds, "seconds");
   command->add_flag("--stats", options->stats,
                     "a line on stderr: where and how fast");
