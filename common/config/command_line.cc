@@ -1,7 +1,6 @@
 #include "common/config/command_line.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -15,6 +14,8 @@
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/config/config_file.h"
+#include "common/model/files/model_path.h"
+#include "common/model/files/quantizer.h"
 #include "protos/config.pb.h"
 
 namespace penstock {
@@ -26,9 +27,13 @@ constexpr absl::string_view kVersion = PENSTOCK_VERSION;
 template <typename Options>
 void AddCommonFlags(CLI::App& app, Options& options, std::string& config) {
   app.add_option("--config", config, "Text-format file; flags win over it");
-  app.add_option("--model", options.model, "GGUF file to serve");
+  app.add_option("--model", options.model,
+                 "GGUF file or Hugging Face folder to serve");
   app.add_option("--model-name", options.model_name,
-                 "Name that requests give; default: the file's stem");
+                 "Name that requests give; default: the file's or folder's");
+  app.add_option("--weights", options.weights,
+                 "Type that matrices are stored as on load, such as q8_0 or "
+                 "q4_0; default: the file's. The same for all of a cluster");
   app.add_option("--listen,--grpc", options.listen.grpc,
                  "host:port of gRPC; port 0: any free one");
   app.add_option("--metrics-listen,--metrics", options.listen.metrics,
@@ -41,6 +46,7 @@ template <typename Config, typename Options>
 void ApplyCommon(const Config& config, Options& options) {
   if (config.has_model()) options.model = config.model();
   if (config.has_model_name()) options.model_name = config.model_name();
+  if (config.has_weights()) options.weights = config.weights();
   if (config.listen().has_grpc()) options.listen.grpc = config.listen().grpc();
   if (config.listen().has_metrics()) {
     options.listen.metrics = config.listen().metrics();
@@ -156,6 +162,9 @@ absl::Status ValidateCommon(const Options& options) {
     return absl::InvalidArgumentError(absl::StrCat(
         "listen is \"", options.listen.grpc, "\"; it must be host:port"));
   }
+  if (!options.weights.empty()) {
+    RETURN_IF_ERROR(QuantizedTypeOfName(options.weights).status());
+  }
   return InRange("max_queued_requests", options.max_queued_requests, 1,
                  1 << 20);
 }
@@ -266,8 +275,7 @@ absl::StatusOr<CommandLine<Options>> Parse(const std::string& program,
   }
   RETURN_IF_ERROR(Validate(line.options));
   if (line.options.model_name.empty()) {
-    line.options.model_name =
-        std::filesystem::path(line.options.model).stem().string();
+    line.options.model_name = ModelNameOf(line.options.model);
   }
   return line;
 }

@@ -12,9 +12,9 @@
 #include "common/cost/cost_model.h"
 #include "common/env/real/entropy.h"
 #include "common/model/block_hash.h"
-#include "common/model/files/model_file.h"
 #include "common/model/kv_layout.h"
 #include "common/rpc/server.h"
+#include "common/runtime/load/model_loader.h"
 #include "common/runtime/loop_thread.h"
 #include "router/core/least_time_policy.h"
 #include "router/core/router_core.h"
@@ -41,7 +41,9 @@ class RouterServerImpl : public RouterServer {
   absl::Status Init(const RouterOptions& options, RouterProbe* probe,
                     HttpPorts http) {
     ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> model,
-                     OpenModelFile(options.model));
+                     LoadModel({.path = options.model,
+                                .weights = options.weights,
+                                .convert = false}));
     RETURN_IF_ERROR(InitCore(options, *model, probe));
     InitHttpCalls(options, probe, std::move(http));
     loop_.Start([this] { FollowHealth(); });

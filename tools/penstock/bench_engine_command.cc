@@ -10,8 +10,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
-#include "common/model/files/model_file.h"
 #include "common/model/kv_layout.h"
+#include "common/runtime/load/model_loader.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/engine_bench.h"
 #include "nlohmann/json.hpp"
@@ -29,6 +29,7 @@ constexpr int kLeastDepth = 16;
 
 struct Options {
   std::string model;
+  std::string weights;
   int threads = HostThreads();
   std::vector<int> prefill = {512};
   int decode_steps = 48;
@@ -134,7 +135,9 @@ absl::Status CheckLengths(const Options& options, const ModelSpec& spec) {
 
 absl::Status BenchEngine(const Options& options) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelFile> model,
-                   OpenModelFile(options.model));
+                   LoadModel({.path = options.model,
+                              .weights = options.weights,
+                              .threads = options.threads}));
   RETURN_IF_ERROR(CheckLengths(options, model->spec()));
   EngineBenchOptions load;
   load.prefill = options.prefill;
@@ -189,7 +192,12 @@ void AddBenchEngineCommand(CLI::App& bench, Action& action) {
   CLI::App* command = bench.add_subcommand(
       "engine", "The engine alone: no scheduler, no network.");
   auto options = std::make_shared<Options>();
-  command->add_option("--model", options->model, "GGUF file")->required();
+  command
+      ->add_option("--model", options->model,
+                   "GGUF file or Hugging Face folder")
+      ->required();
+  command->add_option("--weights", options->weights,
+                      "type that matrices are stored as; default: the file's");
   command->add_option("--threads", options->threads, "compute threads")
       ->check(CLI::Range(1, 1024));
   command->add_option("--prefill", options->prefill, "prompt lengths")

@@ -11,6 +11,7 @@ struct ClusterOptions {
 
   std::string model;  // path
   std::string model_name;
+  std::string weights;  // type of matrices, as flags name it; empty: own
   int prefill = 1;
   int decode = 1;
   bool one_process = false;

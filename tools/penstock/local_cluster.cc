@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
-#include "common/model/files/model_file.h"
+#include "common/runtime/load/model_loader.h"
 #include "nlohmann/json.hpp"
 #include "tools/penstock/client.h"
 #include "tools/penstock/cluster_report.h"
@@ -37,7 +37,10 @@ LocalCluster::~LocalCluster() {
 
 absl::Status LocalCluster::Run() {
   // Bad models are named here, once, rather than by each child.
-  RETURN_IF_ERROR(OpenModelFile(options_.model).status());
+  RETURN_IF_ERROR(LoadModel({.path = options_.model,
+                             .weights = options_.weights,
+                             .convert = false})
+                      .status());
   std::error_code error;
   directory_ =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
@@ -106,6 +109,9 @@ absl::Status LocalCluster::StartServer(const std::string& role,
                     KeyPath(ChildProcess::kInherited)});
   if (!options_.model_name.empty()) {
     arguments.insert(arguments.end(), {"--model-name", options_.model_name});
+  }
+  if (!options_.weights.empty()) {
+    arguments.insert(arguments.end(), {"--weights", options_.weights});
   }
   Server server;
   server.role = role;

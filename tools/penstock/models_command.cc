@@ -11,6 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/model/files/model_file.h"
+#include "common/model/files/model_path.h"
+#include "common/model/files/weight_visitor.h"
 #include "nlohmann/json.hpp"
 #include "tools/penstock/command.h"
 #include "tools/penstock/json_line.h"
@@ -25,12 +27,6 @@ struct Options {
   bool json = false;
 };
 
-int64_t Elements(const TensorView& tensor) {
-  int64_t count = 1;
-  for (int64_t extent : tensor.shape) count *= extent;
-  return count;
-}
-
 struct WeightSummary {
   int64_t parameters = 0;
   std::string main_type;  // that most parameters are stored in
@@ -38,21 +34,10 @@ struct WeightSummary {
 
 WeightSummary Summarize(const ModelFile& file) {
   std::map<TensorType, int64_t> by_type;
-  auto add = [&by_type](const TensorView& tensor) {
-    by_type[tensor.type] += Elements(tensor);
-  };
-  const ModelWeights& weights = file.weights();
-  add(weights.token_embedding);
-  for (const LayerWeights& layer : weights.layers) {
-    for (const TensorView* tensor :
-         {&layer.attention_norm, &layer.q, &layer.k, &layer.v, &layer.o,
-          &layer.ffn_norm, &layer.gate, &layer.up, &layer.down}) {
-      add(*tensor);
-    }
-  }
-  add(weights.output_norm);
-  if (!file.spec().tied_head) add(weights.output);
-
+  VisitTensors(file.weights(), file.spec().tied_head,
+               [&by_type](const TensorView& tensor, TensorRole) {
+                 by_type[tensor.type] += tensor.rows() * tensor.cols();
+               });
   WeightSummary summary;
   int64_t most = 0;
   for (const auto& [type, count] : by_type) {
@@ -65,10 +50,24 @@ WeightSummary Summarize(const ModelFile& file) {
   return summary;
 }
 
+// Of a file, or of all in a folder.
+uint64_t BytesOf(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) {
+    return std::filesystem::file_size(path, error);
+  }
+  uint64_t bytes = 0;
+  std::filesystem::directory_iterator entries(path, error);
+  for (; entries != std::filesystem::end(entries); entries.increment(error)) {
+    if (error) break;
+    if (entries->is_regular_file(error)) bytes += entries->file_size(error);
+  }
+  return bytes;
+}
+
 Json Describe(const std::filesystem::path& path) {
   Json model = {{"path", path.string()}};
-  std::error_code error;
-  model["bytes"] = std::filesystem::file_size(path, error);
+  model["bytes"] = BytesOf(path);
   const absl::StatusOr<std::unique_ptr<ModelFile>> file =
       OpenModelFile(path.string());
   if (!file.ok()) {
@@ -104,6 +103,16 @@ void Print(const Json& model) {
       model["has_chat_template"].get<bool>() ? ", chat template" : "");
 }
 
+// A GGUF file that is not a later part of a split one, or a folder with what a
+// Hugging Face model begins with.
+bool IsModel(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return std::filesystem::exists(path / "config.json", error);
+  }
+  return path.extension() == ".gguf" && !IsLaterGgufPart(path.string());
+}
+
 absl::StatusOr<std::vector<std::filesystem::path>> ListModels(
     const std::string& directory) {
   std::error_code error;
@@ -116,9 +125,7 @@ absl::StatusOr<std::vector<std::filesystem::path>> ListModels(
   std::vector<std::filesystem::path> paths;
   for (; entries != std::filesystem::end(entries); entries.increment(error)) {
     if (error) break;
-    if (entries->path().extension() == ".gguf") {
-      paths.push_back(entries->path());
-    }
+    if (IsModel(entries->path())) paths.push_back(entries->path());
   }
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -135,7 +142,7 @@ absl::Status Models(const Options& options) {
   if (options.json) {
     std::cout << JsonLine({{"models", models}}) << "\n";
   } else if (paths.empty()) {
-    std::cout << "No GGUF file in " << options.directory
+    std::cout << "No model in " << options.directory
               << "; tools/get_model brings one.\n";
   }
   return absl::OkStatus();

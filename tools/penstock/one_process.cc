@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -12,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/command_line.h"
 #include "common/env/real/monotonic_clock.h"
+#include "common/model/files/model_path.h"
 #include "common/runtime/shutdown_signal.h"
 #include "common/runtime/stderr_log.h"
 #include "common/telemetry/prometheus/http_metrics.h"
@@ -29,13 +29,14 @@ constexpr absl::Duration kTick = absl::Milliseconds(100);
 
 std::string ModelName(const ClusterOptions& options) {
   if (!options.model_name.empty()) return options.model_name;
-  return std::filesystem::path(options.model).stem().string();
+  return ModelNameOf(options.model);
 }
 
 RouterOptions ForRouter(const ClusterOptions& options, int key_fd) {
   RouterOptions router;
   router.model = options.model;
   router.model_name = ModelName(options);
+  router.weights = options.weights;
   router.listen = {options.grpc, options.metrics, options.http};
   router.cluster_key_file = KeyPath(key_fd);
   if (options.local_prefill_tokens) {
@@ -49,6 +50,7 @@ absl::StatusOr<WorkerOptions> ForWorker(const ClusterOptions& options,
   WorkerOptions worker;
   worker.model = options.model;
   worker.model_name = ModelName(options);
+  worker.weights = options.weights;
   worker.cluster_key_file = KeyPath(key_fd);
   worker.name = "worker-0";
   worker.routers = {router};

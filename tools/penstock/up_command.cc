@@ -12,9 +12,14 @@ void AddUpCommand(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("up", "A cluster in this terminal, until Ctrl-C.");
   auto options = std::make_shared<ClusterOptions>();
-  command->add_option("model", options->model, "GGUF file")->required();
+  command
+      ->add_option("model", options->model, "GGUF file or Hugging Face folder")
+      ->required();
   command->add_option("--model-name", options->model_name,
                       "served name; default: the file's");
+  command->add_option("--weights", options->weights,
+                      "type that matrices are stored as on load, such as "
+                      "q8_0 or q4_0; default: the file's");
   const auto workers = CLI::Range(1, ClusterOptions::kMaxWorkers);
   command->add_option("--prefill", options->prefill, "prefill workers")
       ->check(workers);

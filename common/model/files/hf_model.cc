@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/model/files/hf_spec.h"
+#include "common/model/files/json_config.h"
 #include "common/model/files/json_document.h"
-#include "common/model/files/json_fields.h"
 #include "common/model/files/safetensors_reader.h"
 #include "common/model/files/weight_binder.h"
 
@@ -115,7 +115,7 @@ absl::StatusOr<TensorMap> ReadShards(const HuggingFaceFiles& files) {
 }
 
 // Layers that only predict several tokens at once, beyond the model's own.
-absl::Status DropExtraLayers(const JsonFields& config, int layers,
+absl::Status DropExtraLayers(const JsonConfig& config, int layers,
                              TensorMap& tensors) {
   constexpr IntegerRange kExtra = {0, 64};
   ASSIGN_OR_RETURN(int64_t extra,
@@ -148,7 +148,7 @@ absl::StatusOr<ModelContent> ReadHuggingFaceModel(
   const ModelErrorMaker errors(files.config.path);
   ASSIGN_OR_RETURN(Json json,
                    ParseJsonObject(files.config.text(), kConfigLimits, errors));
-  const JsonFields config(json, errors);
+  const JsonConfig config(json, errors);
   ASSIGN_OR_RETURN(const ModelFamily* family, ReadHuggingFaceFamily(config));
   ASSIGN_OR_RETURN(TensorMap tensors, ReadShards(files));
   ModelContent content;
@@ -176,7 +176,7 @@ absl::StatusOr<std::vector<TokenId>> ReadEndTokens(
     const ModelErrorMaker errors(file->path);
     ASSIGN_OR_RETURN(Json json,
                      ParseJsonObject(file->text(), kConfigLimits, errors));
-    const JsonFields fields(json, errors);
+    const JsonConfig fields(json, errors);
     if (!fields.Has(kKey)) continue;
     ASSIGN_OR_RETURN(std::vector<int64_t> ids,
                      fields.Integers(kKey, {INT64_MIN, INT64_MAX}));

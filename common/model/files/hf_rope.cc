@@ -25,7 +25,7 @@ double Growth(double factor, double weight) {
 // `config`: the whole file, which has what older files keep beside it.
 class RotationReader {
  public:
-  RotationReader(const JsonFields& config, const JsonFields* rope,
+  RotationReader(const JsonConfig& config, const JsonConfig* rope,
                  int context_length, bool latent)
       : config_(config),
         rope_(rope == nullptr ? config : *rope),
@@ -35,10 +35,10 @@ class RotationReader {
 
   absl::StatusOr<RopeSpec> Read(int head_dim, RopePairing pairing) {
     spec_.pairing = pairing;
-    const JsonFields& with_base = rope_.Has("rope_theta") ? rope_ : config_;
+    const JsonConfig& with_base = rope_.Has("rope_theta") ? rope_ : config_;
     ASSIGN_OR_RETURN(spec_.base, with_base.FloatOr("rope_theta", kRopeBaseRange,
                                                    spec_.base));
-    const JsonFields& with_part =
+    const JsonConfig& with_part =
         rope_.Has("partial_rotary_factor") ? rope_ : config_;
     ASSIGN_OR_RETURN(double part, with_part.FloatOr("partial_rotary_factor",
                                                     {0.0, 1.0}, 1.0));
@@ -101,7 +101,7 @@ class RotationReader {
 
   absl::Status ReadOriginalContext() {
     constexpr char kKey[] = "original_max_position_embeddings";
-    const JsonFields& with_key = rope_.Has(kKey) ? rope_ : config_;
+    const JsonConfig& with_key = rope_.Has(kKey) ? rope_ : config_;
     ASSIGN_OR_RETURN(
         spec_.original_context,
         with_key.IntegerOr(kKey, {2, kContextRange.high}, context_length_));
@@ -165,8 +165,8 @@ class RotationReader {
     return absl::OkStatus();
   }
 
-  const JsonFields& config_;
-  const JsonFields& rope_;
+  const JsonConfig& config_;
+  const JsonConfig& rope_;
   const bool scaled_;
   const int context_length_;
   const bool latent_;
@@ -176,12 +176,12 @@ class RotationReader {
 
 }  // namespace
 
-absl::StatusOr<HuggingFaceRope> ReadHuggingFaceRope(const JsonFields& config,
+absl::StatusOr<HuggingFaceRope> ReadHuggingFaceRope(const JsonConfig& config,
                                                     int head_dim,
                                                     int context_length,
                                                     RopePairing pairing,
                                                     bool latent) {
-  std::optional<JsonFields> rope, local;
+  std::optional<JsonConfig> rope, local;
   ASSIGN_OR_RETURN(auto parameters, config.Object("rope_parameters"));
   if (parameters) {
     ASSIGN_OR_RETURN(auto full, parameters->Object("full_attention"));

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "common/model/files/json_fields.h"
+#include "common/model/files/json_config.h"
 #include "common/model/model_spec.h"
 
 namespace penstock {
@@ -18,7 +18,7 @@ struct HuggingFaceRope {
 };
 
 // `head_dim`: the most that can rotate; of it "partial_rotary_factor" does.
-absl::StatusOr<HuggingFaceRope> ReadHuggingFaceRope(const JsonFields& config,
+absl::StatusOr<HuggingFaceRope> ReadHuggingFaceRope(const JsonConfig& config,
                                                     int head_dim,
                                                     int context_length,
                                                     RopePairing pairing,

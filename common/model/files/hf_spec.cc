@@ -44,7 +44,7 @@ constexpr SpecKeys kKeys = {
 
 class SpecReader {
  public:
-  SpecReader(const JsonFields& config, const ModelFamily& family)
+  SpecReader(const JsonConfig& config, const ModelFamily& family)
       : config_(config), family_(family) {}
 
   absl::StatusOr<ModelSpec> Read(bool tied_by_default) {
@@ -248,7 +248,7 @@ class SpecReader {
         absl::StrCat("one for each of ", spec_.layers, " layers"));
   }
 
-  const JsonFields& config_;
+  const JsonConfig& config_;
   const ModelFamily& family_;
   ModelSpec spec_;
 };
@@ -256,14 +256,14 @@ class SpecReader {
 }  // namespace
 
 absl::StatusOr<const ModelFamily*> ReadHuggingFaceFamily(
-    const JsonFields& config) {
+    const JsonConfig& config) {
   ASSIGN_OR_RETURN(std::string name, config.String("model_type"));
   if (const ModelFamily* family = FamilyOfHuggingFace(name)) return family;
   return config.Error(ModelError::kArchitecture, "model_type",
                       QuoteForError(name), KnownHuggingFaceFamilies());
 }
 
-absl::StatusOr<ModelSpec> ReadHuggingFaceSpec(const JsonFields& config,
+absl::StatusOr<ModelSpec> ReadHuggingFaceSpec(const JsonConfig& config,
                                               const ModelFamily& family,
                                               bool tied_by_default) {
   return SpecReader(config, family).Read(tied_by_default);

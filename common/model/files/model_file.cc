@@ -91,28 +91,21 @@ absl::StatusOr<Opened> OpenFolder(const std::string& path) {
   return opened;
 }
 
-absl::Status CheckWeightType(const ModelFileOptions& options) {
-  if (!options.weights || CanQuantizeTo(*options.weights)) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "weights of type ", Traits(*options.weights).name,
-      " cannot be made on load; ask for one of F32, F16, BF16, Q4_0, Q4_1, "
-      "Q5_0, Q5_1, Q8_0, or give a file that has them"));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ModelFile>> OpenModelFile(
     const std::string& path, const ModelFileOptions& options) {
-  RETURN_IF_ERROR(CheckWeightType(options));
+  if (options.weights) {
+    RETURN_IF_ERROR(
+        QuantizedTypeOfName(Traits(*options.weights).name).status());
+  }
   ASSIGN_OR_RETURN(Opened opened,
                    IsFolder(path) ? OpenFolder(path) : OpenGguf(path));
   const uint64_t salt =
       options.weights ? 1 + Traits(*options.weights).gguf_id : 0;
   opened.content.spec.content =
       HashContent(opened.bytes, salt, options.parallel_for, options.progress);
-  if (options.weights) {
+  if (options.weights && options.convert) {
     QuantizeWeights(*options.weights, options.parallel_for, options.progress,
                     opened.content);
   }

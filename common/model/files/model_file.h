@@ -85,6 +85,9 @@ struct ModelFileOptions {
   // (one that QuantizeRow makes); those whose rows are not whole blocks, norms,
   // biases and routers stay. Nothing: all stay, and nothing is copied.
   std::optional<TensorType> weights = std::nullopt;
+  // False: only the content id is as if they were of that type. For those that
+  // read no weights, such as a router.
+  bool convert = true;
   ParallelFor parallel_for = SerialFor;
   LoadProgress progress = nullptr;
 };

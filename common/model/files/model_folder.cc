@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/model/files/model_path.h"
 
 namespace penstock {
 namespace {
@@ -40,12 +40,6 @@ class Opener {
   const std::string folder_;
   std::vector<MappedFile> files_;
 };
-
-std::string BaseName(absl::string_view path) {
-  while (absl::ConsumeSuffix(&path, "/")) {
-  }
-  return std::string(path.substr(path.rfind('/') + 1));  // npos + 1 is 0
-}
 
 absl::Status OpenShards(const std::string& path, Opener& opener,
                         HuggingFaceFiles& model) {
@@ -90,7 +84,7 @@ absl::StatusOr<ModelFolder> OpenModelFolder(const std::string& path) {
   ModelFolder folder;
   Opener opener(path);
   HuggingFaceFiles& model = folder.model;
-  model.name = BaseName(path);
+  model.name = ModelNameOf(path);
   ASSIGN_OR_RETURN(model.config, opener.Open("config.json"));
   ASSIGN_OR_RETURN(model.generation_config,
                    opener.OpenIfPresent("generation_config.json"));

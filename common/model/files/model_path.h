@@ -12,4 +12,11 @@ namespace penstock {
 // part.
 std::vector<std::string> GgufPartPaths(absl::string_view path);
 
+// Whether it is a part of a split model, but not the first.
+bool IsLaterGgufPart(absl::string_view path);
+
+// What a model is called that is given by its path: the folder's name, or the
+// file's without ".gguf" and the number of its part.
+std::string ModelNameOf(absl::string_view path);
+
 }  // namespace penstock

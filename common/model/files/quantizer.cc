@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/model/files/float16.h"
 #include "common/model/files/quant_blocks.h"
@@ -139,6 +143,19 @@ void StoreHalves(absl::Span<const float> values, uint16_t (*to_half)(float),
 }  // namespace
 
 bool CanQuantizeTo(TensorType type) { return type <= TensorType::kQ8_0; }
+
+absl::StatusOr<TensorType> QuantizedTypeOfName(absl::string_view name) {
+  const std::optional<TensorType> type = TensorTypeOfName(name);
+  if (type && CanQuantizeTo(*type)) return *type;
+  std::vector<absl::string_view> known;
+  for (int i = 0; i < kTensorTypeCount; ++i) {
+    const TensorType other = static_cast<TensorType>(i);
+    if (CanQuantizeTo(other)) known.push_back(Traits(other).name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "weights of type \"", name, "\" cannot be made on load; use one of ",
+      absl::StrJoin(known, ", "), ", or give a file that has them"));
+}
 
 void QuantizeRow(TensorType type, absl::Span<const float> values,
                  absl::Span<uint8_t> out) {

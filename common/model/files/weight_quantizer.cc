@@ -8,32 +8,10 @@
 
 #include "common/base/check.h"
 #include "common/model/files/quantizer.h"
+#include "common/model/files/weight_visitor.h"
 
 namespace penstock {
 namespace {
-
-std::vector<TensorView*> Matrices(ModelWeights& weights, bool tied) {
-  std::vector<TensorView*> matrices = {&weights.token_embedding};
-  if (!tied) matrices.push_back(&weights.output);
-  auto add_all = [&](std::vector<TensorView>& views) {
-    for (TensorView& view : views) matrices.push_back(&view);
-  };
-  for (LayerWeights& layer : weights.layers) {
-    for (TensorView* view :
-         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up,
-          &layer.down, &layer.latent.query_down, &layer.latent.query_up,
-          &layer.latent.kv_down, &layer.experts.shared_gate,
-          &layer.experts.shared_up, &layer.experts.shared_down}) {
-      matrices.push_back(view);
-    }
-    add_all(layer.latent.query_latent);
-    add_all(layer.latent.value_up);
-    add_all(layer.experts.gate);
-    add_all(layer.experts.up);
-    add_all(layer.experts.down);
-  }
-  return matrices;
-}
 
 // Rows of one matrix, of about as much work as any other piece.
 struct Piece {
@@ -64,30 +42,35 @@ void QuantizeWeights(TensorType type, const ParallelFor& parallel_for,
   std::vector<std::pair<TensorView*, TensorView>> changes;
   std::vector<Piece> pieces;
   uint64_t total = 0;
-  for (TensorView* view : Matrices(content.weights, content.spec.tied_head)) {
-    if (!view->present() || view->type == type ||
-        view->cols() % traits.block_elements != 0) {
-      continue;
-    }
-    const int64_t rows = view->rows(), cols = view->cols();
-    const size_t row_bytes = cols / traits.block_elements * traits.block_bytes;
-    uint8_t* to = content.derived
-                      .emplace_back(std::make_unique_for_overwrite<uint8_t[]>(
-                          rows * row_bytes))
-                      .get();
-    TensorView changed = *view;
-    changed.type = type;
-    changed.data = {to, rows * row_bytes};
-    changes.emplace_back(view, std::move(changed));
-    total += view->data.size();
-    const int64_t step = std::max<int64_t>(1, kPieceElements / cols);
-    for (int64_t first = 0; first < rows; first += step) {
-      pieces.push_back({.from = view,
-                        .to = to + first * row_bytes,
-                        .first = first,
-                        .last = std::min(rows, first + step)});
-    }
-  }
+  VisitTensors(
+      content.weights, content.spec.tied_head,
+      [&](TensorView& tensor, TensorRole role) {
+        TensorView* view = &tensor;
+        if (role != TensorRole::kMatrix || view->type == type ||
+            view->cols() % traits.block_elements != 0) {
+          return;
+        }
+        const int64_t rows = view->rows(), cols = view->cols();
+        const size_t row_bytes =
+            cols / traits.block_elements * traits.block_bytes;
+        uint8_t* to =
+            content.derived
+                .emplace_back(
+                    std::make_unique_for_overwrite<uint8_t[]>(rows * row_bytes))
+                .get();
+        TensorView changed = *view;
+        changed.type = type;
+        changed.data = {to, rows * row_bytes};
+        changes.emplace_back(view, std::move(changed));
+        total += view->data.size();
+        const int64_t step = std::max<int64_t>(1, kPieceElements / cols);
+        for (int64_t first = 0; first < rows; first += step) {
+          pieces.push_back({.from = view,
+                            .to = to + first * row_bytes,
+                            .first = first,
+                            .last = std::min(rows, first + step)});
+        }
+      });
   parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) {
     const Piece& piece = pieces[i];
     QuantizePiece(type, piece);

@@ -7,6 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/env/real/entropy.h"
+#include "common/model/files/model_path.h"
+#include "common/runtime/load/model_loader.h"
 #include "common/transfer/inproc/inproc_transport.h"
 #include "common/transfer/shm/shm_transport.h"
 #include "common/transfer/tcp/tcp_transport.h"
@@ -36,13 +38,6 @@ CpuPath PathOf(BackendChoice choice) {
   return CpuPath::kAuto;
 }
 
-// "models/tiny.gguf" -> "tiny".
-std::string Stem(const std::string& path) {
-  std::string name = path.substr(path.rfind('/') + 1);
-  size_t dot = name.rfind('.');
-  return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
-}
-
 }  // namespace
 
 absl::StatusOr<BackendChoice> ParseBackend(absl::string_view name) {
@@ -60,7 +55,7 @@ WorkerHost::WorkerHost(WorkerHostOptions options)
       secret_(options_.cluster_key),
       hasher_(secret_) {
   if (options_.model_name.empty()) {
-    options_.model_name = Stem(options_.model_path);
+    options_.model_name = ModelNameOf(options_.model_path);
   }
   if (options_.transports.empty()) {
     options_.transports = {TransportKind::kShm, TransportKind::kTcp};
@@ -77,7 +72,9 @@ absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(
 }
 
 absl::Status WorkerHost::Load(const Ports& ports) {
-  ASSIGN_OR_RETURN(model_, OpenModelFile(options_.model_path));
+  ASSIGN_OR_RETURN(model_, LoadModel({.path = options_.model_path,
+                                      .weights = options_.weights,
+                                      .threads = options_.threads}));
   ASSIGN_OR_RETURN(tokenizer_, CreateTokenizer(model_->vocabulary()));
   bool oracle = options_.backend == BackendChoice::kOracle;
   RETURN_IF_ERROR(MakeArena(oracle ? KvType::kF32 : KvType::kF16));

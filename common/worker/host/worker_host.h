@@ -24,7 +24,8 @@ struct WorkerHostOptions {
   WorkerKey self;
   WorkerRoles roles;
   std::string model_path;
-  std::string model_name;  // empty: the file's stem
+  std::string model_name;  // empty: the file's or folder's
+  std::string weights;     // see ModelLoadOptions
   std::string cluster_key;
   BackendChoice backend = BackendChoice::kAuto;
   int threads = 1;

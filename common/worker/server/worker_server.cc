@@ -104,6 +104,7 @@ WorkerHostOptions WorkerServer::HostOptions(std::string cluster_key) const {
   host.roles = roles_;
   host.model_path = options_.model;
   host.model_name = options_.model_name;
+  host.weights = options_.weights;
   host.cluster_key = std::move(cluster_key);
   int cores = std::max(1u, std::thread::hardware_concurrency());
   host.threads = options_.threads > 0 ? options_.threads : cores;

@@ -15,10 +15,10 @@ namespace penstock {
 
 // A JSON object. A null is as good as absent. Object and errors must outlive
 // it.
-class JsonFields final : public ConfigFields {
+class JsonConfig final : public ConfigFields {
  public:
   // `prefix` is put before keys in messages: "rope_scaling.".
-  JsonFields(const Json& object, const ModelErrorMaker& errors,
+  JsonConfig(const Json& object, const ModelErrorMaker& errors,
              std::string prefix = "")
       : object_(object), errors_(errors), prefix_(std::move(prefix)) {}
 
@@ -40,7 +40,7 @@ class JsonFields final : public ConfigFields {
   absl::StatusOr<std::vector<std::string>> Strings(absl::string_view key) const;
 
   // The fields of an object within; nothing when absent.
-  absl::StatusOr<std::optional<JsonFields>> Object(absl::string_view key) const;
+  absl::StatusOr<std::optional<JsonConfig>> Object(absl::string_view key) const;
 
   // An error about a key of this object.
   absl::Status Error(ModelError error, absl::string_view key, std::string found,

@@ -1,4 +1,4 @@
-#include "common/model/files/json_fields.h"
+#include "common/model/files/json_config.h"
 
 #include <utility>
 
@@ -7,31 +7,31 @@
 
 namespace penstock {
 
-const Json* JsonFields::Find(absl::string_view key) const {
+const Json* JsonConfig::Find(absl::string_view key) const {
   auto it = object_.find(std::string(key));
   return it == object_.end() || it->is_null() ? nullptr : &*it;
 }
 
-absl::Status JsonFields::Error(ModelError error, absl::string_view key,
+absl::Status JsonConfig::Error(ModelError error, absl::string_view key,
                                std::string found, std::string expected) const {
   return errors_.Make(error, {.field = absl::StrCat(prefix_, key),
                               .found = std::move(found),
                               .expected = std::move(expected)});
 }
 
-absl::StatusOr<const Json*> JsonFields::Require(absl::string_view key) const {
+absl::StatusOr<const Json*> JsonConfig::Require(absl::string_view key) const {
   if (const Json* value = Find(key)) return value;
   return Error(ModelError::kMissingKey, key, "no such key", "it");
 }
 
-absl::Status JsonFields::WrongType(absl::string_view key, const Json& value,
+absl::Status JsonConfig::WrongType(absl::string_view key, const Json& value,
                                    absl::string_view expected) const {
   return Error(ModelError::kKeyType, key,
                absl::StrCat("JSON type ", value.type_name()),
                std::string(expected));
 }
 
-absl::StatusOr<int64_t> JsonFields::AsInteger(absl::string_view key,
+absl::StatusOr<int64_t> JsonConfig::AsInteger(absl::string_view key,
                                               const Json& value,
                                               IntegerRange range) const {
   if (!value.is_number_integer()) {
@@ -50,7 +50,7 @@ absl::StatusOr<int64_t> JsonFields::AsInteger(absl::string_view key,
   return number;
 }
 
-absl::StatusOr<double> JsonFields::AsFloat(absl::string_view key,
+absl::StatusOr<double> JsonConfig::AsFloat(absl::string_view key,
                                            const Json& value,
                                            FloatRange range) const {
   if (!value.is_number()) return WrongType(key, value, "a number");
@@ -62,31 +62,31 @@ absl::StatusOr<double> JsonFields::AsFloat(absl::string_view key,
   return number;
 }
 
-absl::StatusOr<int64_t> JsonFields::Integer(absl::string_view key,
+absl::StatusOr<int64_t> JsonConfig::Integer(absl::string_view key,
                                             IntegerRange range) const {
   ASSIGN_OR_RETURN(const Json* value, Require(key));
   return AsInteger(key, *value, range);
 }
 
-absl::StatusOr<double> JsonFields::Float(absl::string_view key,
+absl::StatusOr<double> JsonConfig::Float(absl::string_view key,
                                          FloatRange range) const {
   ASSIGN_OR_RETURN(const Json* value, Require(key));
   return AsFloat(key, *value, range);
 }
 
-absl::StatusOr<bool> JsonFields::Bool(absl::string_view key) const {
+absl::StatusOr<bool> JsonConfig::Bool(absl::string_view key) const {
   ASSIGN_OR_RETURN(const Json* value, Require(key));
   if (!value->is_boolean()) return WrongType(key, *value, "true or false");
   return value->get<bool>();
 }
 
-absl::StatusOr<std::string> JsonFields::String(absl::string_view key) const {
+absl::StatusOr<std::string> JsonConfig::String(absl::string_view key) const {
   ASSIGN_OR_RETURN(const Json* value, Require(key));
   if (!value->is_string()) return WrongType(key, *value, "a string");
   return value->get<std::string>();
 }
 
-absl::StatusOr<std::vector<double>> JsonFields::Floats(absl::string_view key,
+absl::StatusOr<std::vector<double>> JsonConfig::Floats(absl::string_view key,
                                                        FloatRange range) const {
   ASSIGN_OR_RETURN(const Json* value, Require(key));
   if (!value->is_array()) return WrongType(key, *value, "a list of numbers");
@@ -98,7 +98,7 @@ absl::StatusOr<std::vector<double>> JsonFields::Floats(absl::string_view key,
   return numbers;
 }
 
-absl::StatusOr<std::vector<int64_t>> JsonFields::Integers(
+absl::StatusOr<std::vector<int64_t>> JsonConfig::Integers(
     absl::string_view key, IntegerRange range) const {
   ASSIGN_OR_RETURN(const Json* value, Require(key));
   std::vector<int64_t> numbers;
@@ -113,7 +113,7 @@ absl::StatusOr<std::vector<int64_t>> JsonFields::Integers(
   return numbers;
 }
 
-absl::StatusOr<std::vector<std::string>> JsonFields::Strings(
+absl::StatusOr<std::vector<std::string>> JsonConfig::Strings(
     absl::string_view key) const {
   ASSIGN_OR_RETURN(const Json* value, Require(key));
   if (!value->is_array()) return WrongType(key, *value, "a list of strings");
@@ -125,12 +125,12 @@ absl::StatusOr<std::vector<std::string>> JsonFields::Strings(
   return strings;
 }
 
-absl::StatusOr<std::optional<JsonFields>> JsonFields::Object(
+absl::StatusOr<std::optional<JsonConfig>> JsonConfig::Object(
     absl::string_view key) const {
   const Json* value = Find(key);
   if (value == nullptr) return std::nullopt;
   if (!value->is_object()) return WrongType(key, *value, "an object");
-  return JsonFields(*value, errors_, absl::StrCat(prefix_, key, "."));
+  return JsonConfig(*value, errors_, absl::StrCat(prefix_, key, "."));
 }
 
 }  // namespace penstock
