@@ -303,6 +303,9 @@ bool EngineLoop::SubmitNext() {
   ++next_step_;
   in_flight_ = true;
   submitted_at_ = now;
+  if (!plan.copies.empty()) {
+    ports_.probe->BlocksCopied(static_cast<int>(plan.copies.size()));
+  }
   ports_.backend->Submit(std::move(plan));
   for (SequenceListener* listener : newly_scheduled) listener->OnScheduled();
   return true;

@@ -18,6 +18,8 @@ class EngineProbe {
   virtual void PrefixLooked(int prompt_tokens, int cached_tokens) {}
   virtual void TokenMade() {}
   virtual void Preempted() {}
+  // Before an answer wrote into a block that others hold.
+  virtual void BlocksCopied(int count) {}
 };
 
 // What the handoff tells telemetry.

@@ -101,6 +101,40 @@ TEST_F(RouterCoreFailureTest, RetriesElsewhereBeforeTheFirstToken) {
   EXPECT_EQ(probe_.outcomes[0].attempts, 2);
 }
 
+// What the client has of the prompt is not given again; decode's answers, given
+// at the end, were not given yet.
+TEST_F(RouterCoreFailureTest, ARetryGoesOnWithThePromptsLogprobs) {
+  Cluster(2, 2);
+  GenerateRequest request = Request(100);
+  request.prompt_logprobs = 0;
+  request.best_of = 2;
+  Submit(request);
+  Accept();
+  auto part = [](int first, int end) {
+    TokenFrame frame;
+    frame.prompt.first_index = first;
+    frame.prompt.tokens.resize(end - first);
+    return frame;
+  };
+  std::vector<std::pair<int, size_t>> parts;
+  client_.on_prompt = [&](const PromptLogprobs& prompt) {
+    parts.emplace_back(prompt.first_index, prompt.tokens.size());
+  };
+  core_->OnLegFrame(p_, part(1, 60));
+  core_->OnWorkerLost(Leg(p_).worker, absl::UnavailableError("broke"));
+  EXPECT_FALSE(client_.ended);
+  p_ = legs_.Last(kP);
+  d_ = legs_.Last(kD);
+  Accept();
+  core_->OnLegFrame(p_, part(1, 80));
+  core_->OnLegFrame(p_, part(80, 100));
+  core_->OnLegFinished(p_, absl::OkStatus());
+  core_->OnLegFrame(d_, FakeFrame(0, 3, FinishReason::kStop));
+  EXPECT_TRUE(client_.status.ok()) << client_.status;
+  EXPECT_THAT(parts, ElementsAre(std::pair(1, 59u), std::pair(60, 20u),
+                                 std::pair(80, 20u)));
+}
+
 TEST_F(RouterCoreFailureTest, AttemptsAreBounded) {
   options_.max_attempts = 3;
   Cluster(0, 5);

@@ -353,5 +353,28 @@ TEST_F(RouterCoreTest, AnIdleRouterDrainsAtOnce) {
   EXPECT_TRUE(idle);
 }
 
+TEST_F(RouterCoreTest, SamplesEndOneByOneAndTheRequestWithTheLast) {
+  Cluster(1, 1);
+  GenerateRequest request = Request();
+  request.n = 2;
+  Submit(request);
+  // Two sequences over the prompt's blocks.
+  EXPECT_EQ(core_->workers().Find(Leg(d_).worker)->reserved.requests, 2);
+  Accept();
+  auto of = [](int sample, TokenFrame frame) {
+    frame.sample = sample;
+    return frame;
+  };
+  core_->OnLegFrame(p_, of(0, FakeFrame(0, 1)));
+  core_->OnLegFrame(d_, of(0, FakeFrame(1, 1, FinishReason::kStop)));
+  EXPECT_FALSE(client_.ended);
+  client_.ids.clear();
+  core_->OnLegFrame(p_, of(1, FakeFrame(0, 1)));
+  core_->OnLegFrame(d_, of(1, FakeFrame(1, 2, FinishReason::kLength)));
+  EXPECT_TRUE(client_.ended);
+  EXPECT_TRUE(client_.status.ok());
+  EXPECT_EQ(probe_.outcomes[0].delivered_tokens, 5);
+}
+
 }  // namespace
 }  // namespace penstock

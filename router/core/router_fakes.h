@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -53,7 +54,10 @@ class FakeClient : public ClientSink {
   void OnFrame(TokenFrame frame) override {
     EXPECT_FALSE(ended);
     EXPECT_EQ(admissions, 1);
-    EXPECT_EQ(frame.first_index, static_cast<int>(ids.size()));
+    if (!frame.prompt.tokens.empty() && on_prompt) on_prompt(frame.prompt);
+    EXPECT_EQ(
+        frame.tokens.empty() ? static_cast<int>(ids.size()) : frame.first_index,
+        static_cast<int>(ids.size()));
     for (const FrameToken& token : frame.tokens) ids.push_back(token.id);
     last = std::move(frame);
   }
@@ -63,6 +67,7 @@ class FakeClient : public ClientSink {
     status = result;
   }
 
+  std::function<void(const PromptLogprobs&)> on_prompt;
   int admissions = 0;
   PlacementSummary placement;
   std::vector<TokenId> ids;

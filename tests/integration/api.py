@@ -84,6 +84,23 @@ class Api:
         answer.check_finished()
         return answer
 
+    def answers(self, **fields):
+        """All answers of one call, by sample, and the prompt's
+        log-probabilities."""
+        answers = {}
+        prompt = []
+        for response in self.generate(**fields):
+            frame = response.frame
+            if frame.prompt.tokens:
+                if frame.prompt.first_index != len(prompt) + 1:
+                    raise AssertionError('a prompt token is missing or doubled')
+                prompt += frame.prompt.tokens
+            else:
+                answers.setdefault(frame.sample, Answer()).add(response)
+        for answer in answers.values():
+            answer.check_finished()
+        return [answers[sample] for sample in sorted(answers)], prompt
+
     def failure(self, **fields):
         """How a call that must fail does so."""
         try:

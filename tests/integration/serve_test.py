@@ -95,6 +95,65 @@ class ServeTest(unittest.TestCase):
         self.assertEqual(draw(7), draw(7))
         self.assertNotEqual(draw(7), draw(8))
 
+    def ask_many(self, salt, **fields):
+        prompt = [100 + (i * 37 + salt) % 4000 for i in range(500)]
+        answers, scores = self.api.answers(
+            ids={'ids': prompt}, stop={'max_tokens': 8, 'ignore_eos': True},
+            **fields)
+        last = [a.last for a in answers if a.last.usage.prompt_tokens]
+        self.assertEqual(len(last), 1)  # usage comes once, with the very last
+        return answers, scores, last[0]
+
+    # Of a prompt seen for the first time: its pages travel once, whatever the
+    # number of answers. K and V of 30 layers x 3 heads x 64 in F16.
+    def expect_one_transfer(self, last):
+        page = 2 * 30 * 3 * 64 * 2 * 16
+        self.assertEqual(last.transfer.blocks_moved, 32)
+        self.assertEqual(last.transfer.bytes_moved, 32 * page)
+        self.assertEqual(last.transfer.decode_prompt_tokens, 0)
+
+    def test_samples_share_the_prompt(self):
+        sampling = {'temperature': 1, 'seed': 11}
+        answers, _, last = self.ask_many(1, n=4, sampling=sampling)
+        self.expect_one_transfer(last)
+        self.assertEqual(len(answers), 4)
+        self.assertEqual(len({tuple(a.ids) for a in answers}), 4)
+        self.assertEqual(last.usage.completion_tokens, 4 * 8)
+        again, _, _ = self.ask_many(1, n=4, sampling=sampling)
+        self.assertEqual([a.ids for a in again], [a.ids for a in answers])
+
+    def test_best_of_is_the_likeliest_of_as_many(self):
+        sampling = {'temperature': 1, 'seed': 12, 'logprobs': 0}
+        made, _, _ = self.ask_many(2, n=4, sampling=sampling)
+        made.sort(key=lambda a: -sum(a.logprobs) / len(a.logprobs))
+        best, _, last = self.ask_many(
+            2, n=2, best_of=4, sampling=sampling)
+        self.assertEqual([a.ids for a in best], [a.ids for a in made[:2]])
+        self.assertEqual(last.usage.completion_tokens, 4 * 8)
+
+    def test_beams_are_no_worse_than_greedy(self):
+        beams, _, last = self.ask_many(
+            3, n=2, beam={'width': 4}, sampling={'logprobs': 0})
+        greedy, _, _ = self.ask_many(
+            3, sampling={'temperature': 0, 'logprobs': 0})
+        self.expect_one_transfer(last)
+        sums = [sum(a.logprobs) for a in beams]
+        self.assertEqual(len(beams), 2)
+        self.assertGreaterEqual(sums[0], sums[1])
+        self.assertGreaterEqual(sums[0], sum(greedy[0].logprobs))
+
+    def test_prompt_logprobs(self):
+        _, first, _ = self.ask_many(4, prompt_logprobs=2)
+        self.assertEqual(len(first), 499)
+        for token in first:
+            self.assertEqual(len(token.top), 2)
+            self.assertLess(token.logprob, 0)
+            self.assertLessEqual(token.logprob, token.top[0].logprob)
+        # Cached by now, and computed all the same.
+        _, second, last = self.ask_many(4, prompt_logprobs=2)
+        self.assertEqual(second, first)
+        self.assertEqual(last.usage.cached_tokens, 0)
+
     def test_reflection_and_health(self):
         self.assertIn(SERVICE, self.api.services())
         self.assertIn('grpc.health.v1.Health', self.api.services())

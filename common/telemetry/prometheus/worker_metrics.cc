@@ -65,6 +65,9 @@ WorkerMetrics::WorkerMetrics(const Options& options, Registry& registry)
                            "Prompt tokens found in the prefix cache")),
       preemptions_(Counter(registry, labels_, "vllm:num_preemptions_total",
                            "Sequences that gave their blocks up")),
+      copies_(Counter(registry, labels_, "penstock_kv_blocks_copied_total",
+                      "Shared KV blocks copied before an answer wrote into "
+                      "them")),
       prefill_rows_(Counter(registry, labels_,
                             "penstock_worker_prefill_rows_total",
                             "Rows computed in prefill chunks")),
@@ -151,6 +154,8 @@ void WorkerMetrics::PrefixLooked(int prompt_tokens, int cached_tokens) {
 void WorkerMetrics::TokenMade() { generated_tokens_.Increment(); }
 
 void WorkerMetrics::Preempted() { preemptions_.Increment(); }
+
+void WorkerMetrics::BlocksCopied(int count) { copies_.Increment(count); }
 
 void WorkerMetrics::TransferEnded(Direction direction,
                                   absl::string_view transport,

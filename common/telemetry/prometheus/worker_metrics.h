@@ -39,6 +39,7 @@ class WorkerMetrics : public EngineProbe, public HandoffProbe {
   void PrefixLooked(int prompt_tokens, int cached_tokens) override;
   void TokenMade() override;
   void Preempted() override;
+  void BlocksCopied(int count) override;
 
   void TransferEnded(Direction direction, absl::string_view transport,
                      absl::string_view reason, uint64_t bytes,
@@ -62,6 +63,7 @@ class WorkerMetrics : public EngineProbe, public HandoffProbe {
   prometheus::Counter& prefix_queries_;
   prometheus::Counter& prefix_hits_;
   prometheus::Counter& preemptions_;
+  prometheus::Counter& copies_;
   prometheus::Counter& prefill_rows_;
   prometheus::Counter& decode_rows_;
   prometheus::Counter& nacks_;
