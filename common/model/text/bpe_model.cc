@@ -10,8 +10,8 @@
 #include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/model/byte_token.h"
 #include "common/model/text/byte_alphabet.h"
-#include "common/model/text/byte_token.h"
 #include "common/model/utf8.h"
 
 namespace penstock {

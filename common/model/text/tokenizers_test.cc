@@ -50,6 +50,7 @@ class Strings {
   }
   int count() const { return json_["strings"]; }
   int group() const { return json_["group"]; }
+  int plain_group() const { return json_["plain_group"]; }
 
   std::string Make(int index, const std::vector<std::string>& specials) const {
     Draws draws(index);
@@ -117,40 +118,51 @@ std::unique_ptr<Tokenizer> FromGguf(const std::string& name) {
   return tokenizer.ok() ? *std::move(tokenizer) : nullptr;
 }
 
-Ids Encode(const Tokenizer& tokenizer, const std::string& text) {
-  const auto ids = tokenizer.Encode(text, SpecialTokens::kParse);
+Ids Encode(const Tokenizer& tokenizer, const std::string& text,
+           SpecialTokens special) {
+  const auto ids = tokenizer.Encode(text, special);
   EXPECT_TRUE(ids.ok()) << ids.status();
   return ids.ok() ? *ids : Ids();
 }
 
-// Every string's ids are the library's: whole for the first ones, then by the
-// hash of each group.
+// All strings, by the hash of each group.
+void ExpectHashes(const Tokenizer& tokenizer, const Strings& strings,
+                  const std::vector<std::string>& specials,
+                  SpecialTokens special, int group, const Json& hashes) {
+  ASSERT_EQ(strings.count(), 10000);
+  constexpr uint64_t kStart = 0xCBF29CE484222325u;
+  uint64_t state = kStart;
+  int wrong = 0;
+  for (int i = 0; i < strings.count(); ++i) {
+    state = Fold(state, Encode(tokenizer, strings.Make(i, specials), special));
+    if (i % group != group - 1) continue;
+    const std::string hash = absl::StrCat(absl::Hex(state, absl::kZeroPad16));
+    if (hash != hashes[i / group]) {
+      ++wrong;
+      if (wrong <= 3) ADD_FAILURE() << i - group + 1 << " to " << i;
+    }
+    state = kStart;
+  }
+  EXPECT_EQ(wrong, 0) << "groups of " << group;
+}
+
+// Every string's ids are the library's.
 void ExpectTheSameIds(const Tokenizer& tokenizer, const std::string& name) {
   const Strings strings;
   const Json expected = Json::parse(ReadFile(name + ".ids.json"));
   const auto specials = expected["specials"].get<std::vector<std::string>>();
   for (size_t i = 0; i < expected["first"].size(); ++i) {
     const std::string text = strings.Make(static_cast<int>(i), specials);
-    ASSERT_EQ(Encode(tokenizer, text), expected["first"][i].get<Ids>())
+    ASSERT_EQ(Encode(tokenizer, text, SpecialTokens::kParse),
+              expected["first"][i].get<Ids>())
         << "string " << i << ": '" << text << "'";
   }
-  ASSERT_EQ(strings.count(), 10000);
-  constexpr uint64_t kStart = 0xCBF29CE484222325u;
-  uint64_t state = kStart;
-  int wrong = 0;
-  for (int i = 0; i < strings.count(); ++i) {
-    state = Fold(state, Encode(tokenizer, strings.Make(i, specials)));
-    if (i % strings.group() != strings.group() - 1) continue;
-    const std::string hash = absl::StrCat(absl::Hex(state, absl::kZeroPad16));
-    const int group = i / strings.group();
-    if (hash != expected["hashes"][group]) {
-      ++wrong;
-      EXPECT_LT(wrong, 3) << "string " << i - strings.group() + 1 << " to "
-                          << i;
-    }
-    state = kStart;
-  }
-  EXPECT_EQ(wrong, 0) << "groups of " << strings.group();
+  ExpectHashes(tokenizer, strings, specials, SpecialTokens::kParse,
+               strings.group(), expected["hashes"]);
+  ExpectHashes(tokenizer, strings,
+               expected["plain_specials"].get<std::vector<std::string>>(),
+               SpecialTokens::kPlain, strings.plain_group(),
+               expected["plain_hashes"]);
 }
 
 class FamilyTest : public testing::TestWithParam<const char*> {};

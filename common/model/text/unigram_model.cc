@@ -5,7 +5,7 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/model/text/byte_token.h"
+#include "common/model/byte_token.h"
 #include "common/model/utf8.h"
 
 namespace penstock {

@@ -28,6 +28,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 CASES = HERE.parent / "cases"
 STRINGS = 10000
 GROUP = 25
+PLAIN_GROUP = 100
 FULL = 40
 SIZE = 560  # tokens of a byte-level vocabulary, without the added ones
 MASK = (1 << 64) - 1
@@ -323,8 +324,23 @@ def write(name, tokenizer, **gguf_options):
         if i % GROUP == GROUP - 1:
             hashes.append(f"{state:016x}")
             state = 0xCBF29CE484222325
+    # The same with special tokens left as text. A unigram model of the library
+    # finds those that it has itself all the same (README.md).
+    tokenizer.encode_special_tokens = True
+    plain_specials = specials
+    if isinstance(tokenizer.model, models.Unigram):
+        plain_specials = specials[3:]
+    plain, state = [], 0xCBF29CE484222325
+    for i in range(STRINGS):
+        state = fold(state, tokenizer.encode(string(i, plain_specials),
+                                             add_special_tokens=False).ids)
+        if i % PLAIN_GROUP == PLAIN_GROUP - 1:
+            plain.append(f"{state:016x}")
+            state = 0xCBF29CE484222325
+    tokenizer.encode_special_tokens = False
     with open(HERE / f"{name}.ids.json", "w") as out:
-        json.dump({"specials": specials, "first": full, "hashes": hashes}, out,
+        json.dump({"specials": specials, "first": full, "hashes": hashes,
+                   "plain_specials": plain_specials, "plain_hashes": plain}, out,
                   separators=(",", ":"))
         out.write("\n")
     if gguf_options:
@@ -402,7 +418,8 @@ def sentencepiece_families():
 def main():
     with open(HERE / "fragments.json", "w") as out:
         json.dump({"fragments": FRAGMENTS, "ranges": RANGES,
-                   "strings": STRINGS, "group": GROUP}, out,
+                   "strings": STRINGS, "group": GROUP,
+                   "plain_group": PLAIN_GROUP}, out,
                   separators=(",", ":"))
         out.write("\n")
     byte_level_families()

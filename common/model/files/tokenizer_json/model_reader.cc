@@ -3,21 +3,15 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/model/byte_token.h"
 
 namespace penstock {
 namespace {
 
 // Ids bound the tables that they index.
 constexpr int64_t kMaxTokens = int64_t{1} << 22;
-
-bool IsByteToken(const std::string& text) {
-  constexpr absl::string_view kHex = "0123456789ABCDEF";
-  return text.size() == 6 && absl::StartsWith(text, "<0x") && text[5] == '>' &&
-         absl::StrContains(kHex, text[3]) && absl::StrContains(kHex, text[4]);
-}
 
 }  // namespace
 
@@ -196,7 +190,7 @@ absl::Status ModelReader::ReadUnigram() {
 
 void ModelReader::MarkByteTokens() {
   for (size_t i = 0; i < vocabulary_.tokens.size(); ++i) {
-    if (IsByteToken(vocabulary_.tokens[i])) {
+    if (ByteOfToken(vocabulary_.tokens[i]) >= 0) {
       vocabulary_.kinds[i] = TokenKind::kByte;
     }
   }

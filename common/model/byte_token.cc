@@ -1,4 +1,4 @@
-#include "common/model/text/byte_token.h"
+#include "common/model/byte_token.h"
 
 #include "absl/strings/match.h"
 
