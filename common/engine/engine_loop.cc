@@ -347,7 +347,8 @@ void EngineLoop::FinishRows(const PlannedRows& planned,
   SequenceListener* listener = entry.listener;
   if (!result.status.ok()) {
     entry.parked = true;
-    listener->OnFailed(result.status);
+    listener->OnFailed(
+        MakeError(ErrorReason::kInternal, result.status.message()));
     return;
   }
   Sequence& s = *entry.sequence;
@@ -390,7 +391,9 @@ void EngineLoop::DeliverDraws(const PlannedRows& planned,
   for (const SampledToken& token : drawn) {
     if (token.status.ok()) continue;
     entry.parked = true;
-    entry.listener->OnFailed(token.status);
+    entry.listener->OnFailed(MakeError(ErrorReason::kInvalidField,
+                                       token.status.message(),
+                                       "sampling.allowed_tokens"));
     return;
   }
   for (int i = 0; i < planned.samples; ++i) ports_.probe->TokenMade();

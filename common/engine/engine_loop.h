@@ -49,7 +49,8 @@ class SequenceListener {
   // Otherwise: this is what came for Sequence::Draws. Nothing was appended, and
   // the sequence is parked.
   virtual void OnDrawn(SequenceId id, absl::Span<const SampledToken> drawn) {}
-  // The backend failed a step that it was part of. It is parked.
+  // The backend failed a step that it was part of (kInternal), or nothing may
+  // be drawn for it (kInvalidField). It is parked.
   virtual void OnFailed(const absl::Status& status) = 0;
 };
 

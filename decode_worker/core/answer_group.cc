@@ -112,9 +112,7 @@ void AnswerGroup::OnScored(PromptLogprobs part) {
   output_->DeliverPrompt(std::move(part));
 }
 
-void AnswerGroup::OnFailed(const absl::Status& status) {
-  End(MakeError(ErrorReason::kInternal, status.message()));
-}
+void AnswerGroup::OnFailed(const absl::Status& status) { End(status); }
 
 // --- samples ----------------------------------------------------------------
 

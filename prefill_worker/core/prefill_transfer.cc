@@ -300,9 +300,7 @@ bool PrefillTransfer::DeliverFirstTokens(const Sequence& sequence,
   return open;
 }
 
-void PrefillTransfer::OnFailed(const absl::Status& status) {
-  Fail(MakeError(ErrorReason::kInternal, status.message()));
-}
+void PrefillTransfer::OnFailed(const absl::Status& status) { Fail(status); }
 
 // --- committing -----------------------------------------------------------
 
