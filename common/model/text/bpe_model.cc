@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<BpeModel>> BpeModel::Create(
     const Vocabulary& vocabulary) {
   ASSIGN_OR_RETURN(const TokenIds ids, IndexTokens(vocabulary));
   auto model = absl::WrapUnique(new BpeModel(vocabulary));
-  model->IndexSymbols(ids);
+  model->IndexSymbols(vocabulary, ids);
   std::vector<BpeMerger::Rule> rules;
   if (model->by_scores_) {
     for (size_t i = 0; i < vocabulary.tokens.size(); ++i) {
@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<BpeModel>> BpeModel::Create(
   return model;
 }
 
-void BpeModel::IndexSymbols(const TokenIds& ids) {
+void BpeModel::IndexSymbols(const Vocabulary& vocabulary, const TokenIds& ids) {
   if (bytes_) {
     const ByteAlphabet alphabet;
     for (int byte = 0; byte < 256; ++byte) {
@@ -103,7 +103,9 @@ void BpeModel::IndexSymbols(const TokenIds& ids) {
     }
     return;
   }
-  for (const auto& [text, id] : ids) {
+  for (TokenId id = 0; id < vocab_size_; ++id) {
+    const std::string& text = vocabulary.tokens[id];
+    if (vocabulary.kinds[id] == TokenKind::kUnused) continue;
     if (text.empty() || !IsUtf8(text)) continue;
     if (static_cast<size_t>(Utf8Length(text, 0)) != text.size()) continue;
     const char32_t character = DecodeUtf8(text);

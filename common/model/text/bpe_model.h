@@ -39,7 +39,7 @@ class BpeModel : public TokenModel {
   TokenId Stranger(char32_t character) const {
     return vocab_size_ + static_cast<TokenId>(character);
   }
-  void IndexSymbols(const TokenIds& ids);
+  void IndexSymbols(const Vocabulary& vocabulary, const TokenIds& ids);
   std::vector<BpeMerger::Rule> RulesOfScores(const Vocabulary& vocabulary,
                                              const TokenIds& ids) const;
   // The token that a part of a longer token is by itself, or what stands for

@@ -103,9 +103,9 @@ absl::StatusOr<std::unique_ptr<TextTokenizer>> TextTokenizer::Create(
 }
 
 absl::Status TextTokenizer::AddTokens(const Vocabulary& vocabulary) {
-  absl::flat_hash_map<TokenId, TokenMatching> matchings;
+  absl::flat_hash_map<TokenId, TokenMatching> by_id;
   for (const TokenMatching& matching : vocabulary.matchings) {
-    matchings.emplace(matching.id, matching);
+    by_id.emplace(matching.id, matching);
   }
   const ByteAlphabet alphabet;
   tokens_.reserve(vocabulary.tokens.size());
@@ -121,11 +121,10 @@ absl::Status TextTokenizer::AddTokens(const Vocabulary& vocabulary) {
                        text.size(), " bytes, more than ", kMaxSpecialBytes));
     }
     const auto id = static_cast<TokenId>(i);
-    const auto matching = matchings.find(id);
-    RETURN_IF_ERROR(
-        Seek(text,
-             matching == matchings.end() ? TokenMatching{id} : matching->second,
-             IsControl(kind)));
+    const auto matching = by_id.find(id);
+    RETURN_IF_ERROR(Seek(
+        text, matching == by_id.end() ? TokenMatching{id} : matching->second,
+        IsControl(kind)));
   }
   return absl::OkStatus();
 }
