@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/env/random.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace penstock {
 namespace {
@@ -19,9 +23,16 @@ class TinyModel {
  public:
   TinyModel(uint64_t seed, int vocabulary)
       : random_(seed), vocabulary_(vocabulary) {}
+  // Not random: only what is known may be asked.
+  TinyModel(std::map<Tokens, std::vector<float>> known, int vocabulary)
+      : random_(0),
+        vocabulary_(vocabulary),
+        recorded_(true),
+        known_(std::move(known)) {}
 
   const std::vector<float>& After(const Tokens& prefix) {
     auto [it, added] = known_.try_emplace(prefix);
+    CHECK(!added || !recorded_) << "a prefix that transformers did not look at";
     if (added) {
       double sum = 0;
       std::vector<double> weights;
@@ -54,6 +65,7 @@ class TinyModel {
  private:
   SeededRandom random_;
   int vocabulary_;
+  bool recorded_ = false;
   std::map<Tokens, std::vector<float>> known_;
 };
 
@@ -215,6 +227,34 @@ TEST(BeamSearchTest, NarrowSearchesFollowTheRule) {
     }
   }
   EXPECT_GT(early, 50);
+}
+
+// Recorded searches; see tests/data/beams.
+TEST(BeamSearchTest, FindsWhatTransformersFinds) {
+  std::ifstream file(PENSTOCK_TEST_DATA "/beams/cases.jsonl");
+  int cases = 0;
+  for (std::string line; std::getline(file, line); ++cases) {
+    const auto found_there = nlohmann::json::parse(line);
+    std::map<Tokens, std::vector<float>> known;
+    for (const auto& after : found_there["model"]) {
+      known[after["prefix"].get<Tokens>()] =
+          after["logprobs"].get<std::vector<float>>();
+    }
+    const int vocabulary = static_cast<int>(known.at({}).size());
+    TinyModel model(std::move(known), vocabulary);
+    const BeamParams params{found_there["width"],
+                            found_there["length_penalty"]};
+    const auto found = Search(model, params, found_there["length"],
+                              params.width, params.width + 1);
+    const auto& expected = found_there["answers"];
+    ASSERT_EQ(found.size(), expected.size()) << "case " << cases;
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(found[i].tokens, expected[i]["tokens"].get<Tokens>())
+          << "case " << cases << ", rank " << i;
+      EXPECT_NEAR(found[i].score, expected[i]["score"].get<double>(), 1e-4);
+    }
+  }
+  EXPECT_EQ(cases, 24);
 }
 
 TEST(BeamSearchTest, WhatIsBarredTakesNoRank) {
