@@ -1,78 +1,20 @@
-// Feeds seeded broken model files to the parser and counts which check stopped
-// each of them:
-//   gguf_mutation --seed 1 --inputs 1000000 --min-hits 100
-// Exits 1 when a check was hit fewer times than asked: a check that no input
-// reaches is not tested by the run. A broken promise of the parser aborts it.
+// Feeds seeded broken GGUF files to the parser; see RunMutations.
 
-#include <cstdint>
-#include <cstdio>
-#include <map>
-#include <string>
-#include <vector>
+#include <memory>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/string_view.h"
-#include "common/model/files/model_error.h"
 #include "common/model/files/testing/gguf_exercise.h"
 #include "common/model/files/testing/gguf_mutator.h"
-
-namespace penstock {
-namespace {
-
-struct Options {
-  uint64_t seed = 1;
-  uint64_t inputs = 100000;
-  uint64_t min_hits = 1;
-};
-
-bool ParseOptions(int argc, char** argv, Options& options) {
-  const std::map<absl::string_view, uint64_t*> known = {
-      {"--seed", &options.seed},
-      {"--inputs", &options.inputs},
-      {"--min-hits", &options.min_hits}};
-  for (int i = 1; i < argc; i += 2) {
-    auto it = known.find(argv[i]);
-    if (it == known.end() || i + 1 == argc ||
-        !absl::SimpleAtoi(argv[i + 1], it->second)) {
-      std::fprintf(stderr, "usage: %s [--seed S] [--inputs N] [--min-hits H]\n",
-                   argv[0]);
-      return false;
-    }
-  }
-  return true;
-}
-
-int Run(const Options& options) {
-  GgufMutator mutator(options.seed);
-  std::map<ModelError, uint64_t> hits;
-  uint64_t accepted = 0;
-  for (uint64_t i = 0; i < options.inputs; ++i) {
-    std::vector<uint8_t> file = mutator.Next();
-    if (auto error = ExerciseGguf(file)) {
-      ++hits[*error];
-    } else {
-      ++accepted;
-    }
-  }
-  bool all_reached = true;
-  std::printf("%-22s %10s\n", "check", "hits");
-  for (ModelError error : ModelErrorsOf(ModelFormat::kGguf)) {
-    bool reached = hits[error] >= options.min_hits;
-    all_reached = all_reached && reached;
-    std::printf("%-22s %10llu%s\n", std::string(ModelErrorName(error)).c_str(),
-                static_cast<unsigned long long>(hits[error]),
-                reached ? "" : "  too few");
-  }
-  std::printf("%-22s %10llu\n", "(accepted)",
-              static_cast<unsigned long long>(accepted));
-  return all_reached ? 0 : 1;
-}
-
-}  // namespace
-}  // namespace penstock
+#include "common/model/files/testing/mutation_run.h"
 
 int main(int argc, char** argv) {
-  penstock::Options options;
-  if (!penstock::ParseOptions(argc, argv, options)) return 2;
-  return penstock::Run(options);
+  using penstock::GgufMutator;
+  return penstock::RunMutations(
+      {.format = penstock::ModelFormat::kGguf,
+       .make_next =
+           [](uint64_t seed) {
+             auto mutator = std::make_shared<GgufMutator>(seed);
+             return
+                 [mutator] { return penstock::ExerciseGguf(mutator->Next()); };
+           }},
+      argc, argv);
 }

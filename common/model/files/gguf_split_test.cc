@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/model/files/testing/gguf_builder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,7 +19,7 @@ GgufDocument Part(int number, int count) {
   document.Set({"split.no", 2, GgufNumber(static_cast<uint16_t>(number))});
   document.Set({"split.count", 2, GgufNumber(static_cast<uint16_t>(count))});
   document.Set({"split.tensors.count", 5, GgufNumber(int32_t{count})});
-  document.tensors.push_back({.name = "t" + std::to_string(number),
+  document.tensors.push_back({.name = absl::StrCat("t", number),
                               .dimensions = {2},
                               .type = 0,
                               .data = std::string(8, '\0')});
@@ -32,7 +33,7 @@ absl::StatusOr<TensorMap> Join(const std::vector<GgufDocument>& documents) {
   }
   std::vector<GgufReader> parts;
   for (const auto& file : files) {
-    const std::string path = "part" + std::to_string(parts.size());
+    const std::string path = absl::StrCat("part", parts.size());
     auto reader = GgufReader::Parse(file, path);
     EXPECT_TRUE(reader.ok()) << reader.status();
     parts.push_back(*std::move(reader));

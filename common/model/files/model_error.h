@@ -43,8 +43,7 @@ enum class ModelError {
   kTensorBytes,   // a tensor's bytes are not those of its shape
   kTensorGap,     // bytes that belong to no tensor
   kShardName,     // no plain file name
-  kMissingShard,
-  kShardMap,  // the index and the shards disagree
+  kShardMap,      // the index and the shards disagree
   // The model.
   kMissingKey,
   kKeyType,     // a known key with a value of another type

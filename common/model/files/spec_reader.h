@@ -15,7 +15,7 @@ inline constexpr IntegerRange kWidthRange = {1, 1 << 20};
 inline constexpr IntegerRange kWidthOrNoneRange = {0, 1 << 20};
 inline constexpr IntegerRange kHeadDimRange = {1, 1 << 14};
 inline constexpr IntegerRange kVocabularyRange = {1, 1 << 24};
-inline constexpr FloatRange kRopeBaseRange = {1.0, 1e12};
+inline constexpr FloatRange kRopeBaseRange = {1.001, 1e12};
 inline constexpr FloatRange kScaleRange = {-1e6, 1e6};
 inline constexpr FloatRange kFactorRange = {1.0, 1e6};
 
