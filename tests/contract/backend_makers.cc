@@ -11,6 +11,24 @@ namespace {
 // Two, so that the work is shared; no spinning, because tests share cores.
 constexpr ThreadPoolOptions kThreads = {.threads = 2, .spin = false};
 
+BackendMaker MakeCpuWith(CpuPath path, int threads, ActivationTerms terms) {
+  return {.name = absl::StrCat("cpu_", CpuPathName(path)),
+          .kv_type = KvType::kF16,
+          .make = [=](const BackendMaker::Setup& setup) {
+            CpuBackendOptions options;
+            options.model = setup.model;
+            options.arena = setup.arena;
+            options.wake = setup.wake;
+            options.max_rows = setup.max_rows;
+            options.max_sequences = setup.max_sequences;
+            options.threads = threads;
+            options.spin = kThreads.spin;
+            options.path = path;
+            options.terms = terms;
+            return CpuBackend::Create(std::move(options));
+          }};
+}
+
 }  // namespace
 
 BackendMaker MakeOracle(OracleObserver observer) {
@@ -29,20 +47,11 @@ BackendMaker MakeOracle(OracleObserver observer) {
 }
 
 BackendMaker MakeCpu(CpuPath path) {
-  return {.name = absl::StrCat("cpu_", CpuPathName(path)),
-          .kv_type = KvType::kF16,
-          .make = [path](const BackendMaker::Setup& setup) {
-            CpuBackendOptions options;
-            options.model = setup.model;
-            options.arena = setup.arena;
-            options.wake = setup.wake;
-            options.max_rows = setup.max_rows;
-            options.max_sequences = setup.max_sequences;
-            options.threads = kThreads.threads;
-            options.spin = kThreads.spin;
-            options.path = path;
-            return CpuBackend::Create(std::move(options));
-          }};
+  return MakeCpuWith(path, kThreads.threads, ActivationTerms());
+}
+
+BackendMaker MakeExactCpu(CpuPath path, int threads) {
+  return MakeCpuWith(path, threads, ActivationTerms::AllTwo());
 }
 
 std::vector<CpuPath> CpuPaths() {

@@ -14,6 +14,9 @@ BackendMaker MakeOracle(OracleObserver observer = {});
 // Quantised activations, on one set of instructions.
 BackendMaker MakeCpu(CpuPath path);
 
+// The same as exact as F16 pages allow.
+BackendMaker MakeExactCpu(CpuPath path, int threads);
+
 // The paths that this machine has, the scalar one first.
 std::vector<CpuPath> CpuPaths();
 
