@@ -49,7 +49,7 @@ const C* PickLeast(const std::vector<C>& candidates, Random& random,
 absl::StatusOr<Placement> LeastTimePolicy::Place(const RequestFacts& request,
                                                  const ClusterView& view,
                                                  Random& random) const {
-  CHECK(request.prompt_tokens > 0 && request.max_tokens > 0);
+  CHECK(request.prompt_tokens > 0 && request.max_tokens >= 0);
   const std::vector<int> cached = view.CachedBlocks(request.chain);
   Pool decodes = DecodePool(request, view, cached);
   if (decodes.ready == 0) {

@@ -117,6 +117,12 @@ TEST_F(LeastTimePolicyTest, WithoutPrefillDecodeDoesAll) {
   EXPECT_EQ(placement->decode.worker.name, "d");
 }
 
+TEST_F(LeastTimePolicyTest, AScoreGeneratesNothingAndIsPlacedToo) {
+  AddPrefill("p");
+  AddDecode("d");
+  EXPECT_TRUE(Place(100, 900000, /*max_tokens=*/0).ok());
+}
+
 TEST_F(LeastTimePolicyTest, WithoutDecodeThereAreNoWorkers) {
   EXPECT_EQ(ErrorInfoOf(Place(100).status()).reason, ErrorReason::kNoWorkers);
   AddPrefill("p");
