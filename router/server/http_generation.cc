@@ -43,7 +43,9 @@ class HttpGeneration::PromptSink : public ClientSink {
   void OnAdmitted(const PlacementSummary& placement) override {
     call_->OnAdmitted(placement);
   }
-  void OnFrame(TokenFrame frame) override { call_->OnFrame(prompt_, frame); }
+  void OnFrame(TokenFrame frame) override {
+    call_->OnFrame(prompt_, std::move(frame));
+  }
   void OnFinished(const absl::Status& status) override {
     request = RequestId();
     call_->OnPromptFinished(status);
@@ -98,9 +100,9 @@ void HttpGeneration::OnAdmitted(const PlacementSummary& placement) {
                          {"x-request-id", options_.request_id}});
 }
 
-void HttpGeneration::OnFrame(int prompt, const TokenFrame& frame) {
+void HttpGeneration::OnFrame(int prompt, TokenFrame frame) {
   if (finished_) return;
-  absl::StatusOr<std::string> events = writer_->Add(prompt, frame);
+  absl::StatusOr<std::string> events = writer_->Add(prompt, std::move(frame));
   if (!events.ok()) {
     Finish(events.status());
   } else if (!events->empty()) {

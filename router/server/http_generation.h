@@ -51,7 +51,7 @@ class HttpGeneration : public HttpCall {
   class PromptSink;
 
   void OnAdmitted(const PlacementSummary& placement);
-  void OnFrame(int prompt, const TokenFrame& frame);
+  void OnFrame(int prompt, TokenFrame frame);
   void OnPromptFinished(const absl::Status& status);
   // Ends the answer, well or badly, once.
   void Finish(const absl::Status& status);

@@ -436,6 +436,158 @@ class OpenAiTest(unittest.TestCase):
             extra_body={'not_known_to_anyone': {'x': [1]}})
         self.assertTrue(answer.choices[0].message.content)
 
+    def test_logit_bias(self):
+        ids = self.api.answer(
+            text='Once upon a time', sampling={'temperature': 0},
+            stop={'max_tokens': 1}).ids
+        banned = self.complete(logit_bias={str(ids[0]): -100},
+                               extra_body={'return_token_ids': True})
+        self.assertNotIn(ids[0], banned.choices[0].token_ids)
+        forced = self.complete(logit_bias={'1234': 100}, max_tokens=3,
+                               extra_body={'return_token_ids': True})
+        self.assertEqual(forced.choices[0].token_ids, [1234] * 3)
+
+    def test_allowed_token_ids(self):
+        answer = self.complete(temperature=1, extra_body={
+            'allowed_token_ids': [1234, 500], 'return_token_ids': True})
+        self.assertLessEqual(set(answer.choices[0].token_ids), {1234, 500})
+
+    def test_penalties_change_the_answer(self):
+        plain = self.complete('a a a a a a a', max_tokens=16).choices[0].text
+        for name in ('frequency_penalty', 'presence_penalty'):
+            self.assertNotEqual(
+                self.complete('a a a a a a a', max_tokens=16, **{name: 2})
+                .choices[0].text, plain, name)
+        self.assertNotEqual(
+            self.complete('a a a a a a a', max_tokens=16,
+                          extra_body={'repetition_penalty': 1.5})
+            .choices[0].text, plain)
+
+    def test_samplers_of_others(self):
+        greedy = self.complete().choices[0].text
+        # Each of them leaves the likeliest token only.
+        for more in ({'min_p': 1}, {'top_n_sigma': 0.0001}):
+            self.assertEqual(
+                self.complete(temperature=1, extra_body=more).choices[0].text,
+                greedy, more)
+        for more in ({'typical_p': 0.5}, {'mirostat': 2}, {'mirostat_mode': 2},
+                     {'xtc_probability': 0.5},
+                     {'dry_multiplier': 0.8, 'dry_sequence_breakers': ['\n']}):
+            one, two = (self.complete(temperature=1, seed=5, extra_body=more)
+                        .choices[0].text for _ in range(2))
+            self.assertTrue(one, more)
+            self.assertEqual(one, two, more)
+
+    def test_min_tokens(self):
+        answer = self.chat([{'role': 'user', 'content': 'Say yes.'}],
+                           max_tokens=150, extra_body={'min_tokens': 140})
+        self.assertGreaterEqual(answer.usage.completion_tokens, 140)
+
+    # Several answers.
+
+    def test_n(self):
+        answer = self.chat(n=3, temperature=1, seed=11)
+        self.assertEqual([choice.index for choice in answer.choices], [0, 1, 2])
+        texts = {choice.message.content for choice in answer.choices}
+        self.assertGreater(len(texts), 1)
+        self.assertEqual(answer.usage.completion_tokens, 36)
+        again = self.chat(n=3, temperature=1, seed=11)
+        self.assertEqual(
+            [choice.message.content for choice in again.choices],
+            [choice.message.content for choice in answer.choices])
+
+    def test_n_stream(self):
+        whole = self.chat(n=2, temperature=1, seed=11)
+        chunks, finishes = self.stream_of(self.chat(
+            n=2, temperature=1, seed=11, stream=True,
+            stream_options={'include_usage': True}))
+        self.assertEqual(finishes, {0: 'length', 1: 'length'})
+        self.assertEqual(chunks[-1].usage.completion_tokens, 24)
+        for index in range(2):
+            deltas = [choice.delta for chunk in chunks
+                      for choice in chunk.choices if choice.index == index]
+            self.assertEqual([delta.role for delta in deltas],
+                             ['assistant'] + [None] * (len(deltas) - 1))
+            self.assertEqual(
+                ''.join(delta.content or '' for delta in deltas),
+                whole.choices[index].message.content)
+
+    def test_n_of_several_prompts(self):
+        prompts = ['Once upon a time', 'The sky']
+        answer = self.complete(prompts, n=2)
+        self.assertEqual([choice.index for choice in answer.choices],
+                         [0, 1, 2, 3])
+        for choice in answer.choices:
+            self.assertEqual(
+                choice.text,
+                self.complete(prompts[choice.index // 2]).choices[0].text)
+
+    def test_best_of(self):
+        answer = self.complete(best_of=4, n=2, temperature=1, seed=3,
+                               logprobs=0)
+        self.assertEqual(len(answer.choices), 2)
+        every = self.complete(n=4, temperature=1, seed=3, logprobs=0)
+
+        def mean(choice):
+            values = choice.logprobs.token_logprobs
+            return sum(values) / len(values)
+
+        best = sorted(every.choices, key=mean, reverse=True)[:2]
+        self.assertEqual(sorted(choice.text for choice in answer.choices),
+                         sorted(choice.text for choice in best))
+
+    def test_best_of_less_than_n_refused(self):
+        self.refused(lambda: self.complete(best_of=1, n=2), 'best_of')
+
+    def test_beam_search(self):
+        answer = self.complete(n=2, logprobs=0, temperature=0, extra_body={
+            'use_beam_search': True, 'beam_width': 4})
+        sums = [sum(choice.logprobs.token_logprobs)
+                for choice in answer.choices]
+        self.assertEqual(sums, sorted(sums, reverse=True))
+        greedy = sum(self.complete(logprobs=0).choices[0]
+                     .logprobs.token_logprobs)
+        self.assertGreaterEqual(sums[0], greedy - 1e-3)
+
+    def test_too_many_answers_refused(self):
+        self.refused(lambda: self.complete(n=1000), 'n')
+
+    # Scores of the prompt.
+
+    def test_echo_with_logprobs(self):
+        prompt = 'Once upon a time'
+        answer = self.complete(prompt, echo=True, logprobs=1, max_tokens=4)
+        logprobs = answer.choices[0].logprobs
+        self.assertEqual(''.join(logprobs.tokens), answer.choices[0].text)
+        self.assertIsNone(logprobs.token_logprobs[0])
+        ids = self.api.call('Tokenize', text=prompt).ids
+        # The last token's score, as if it had been generated.
+        shorter = self.complete(list(ids[:-1]), max_tokens=1, logprobs=20)
+        top = shorter.choices[0].logprobs.top_logprobs[0]
+        self.assertAlmostEqual(
+            logprobs.token_logprobs[len(ids) - 1], top[' time'], places=3)
+
+    def test_score_without_generating(self):
+        prompt = 'Once upon a time'
+        answer = self.complete(prompt, echo=True, logprobs=0, max_tokens=0)
+        self.assertEqual(answer.choices[0].text, prompt)
+        self.assertEqual(answer.usage.completion_tokens, 0)
+        scores = answer.choices[0].logprobs.token_logprobs
+        self.assertEqual(
+            scores, self.complete(prompt, echo=True, logprobs=0, max_tokens=4)
+            .choices[0].logprobs.token_logprobs[:len(scores)])
+
+    def test_prompt_logprobs(self):
+        prompt = 'Once upon a time'
+        ids = list(self.api.call('Tokenize', text=prompt).ids)
+        answer = self.complete(prompt, extra_body={'prompt_logprobs': 2})
+        scores = answer.choices[0].prompt_logprobs
+        self.assertIsNone(scores[0])
+        self.assertEqual(len(scores), len(ids))
+        for token, score in zip(ids[1:], scores[1:]):
+            self.assertGreaterEqual(len(score), 2)
+            self.assertLessEqual(score[str(token)]['logprob'], 0)
+
     # What is refused for now, or for good.
 
     def test_tools_refused(self):

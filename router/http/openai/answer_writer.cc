@@ -29,6 +29,14 @@ std::string AllText(const TokenFrame& frame) {
   return text + frame.final_text;
 }
 
+// Leaves what says that the answer has ended.
+void Empty(TokenFrame& frame) {
+  frame.tokens.clear();
+  frame.final_text.clear();
+  frame.usage.completion_tokens = 0;
+  if (frame.finish != FinishReason::kNone) frame.finish = FinishReason::kLength;
+}
+
 }  // namespace
 
 AnswerWriter::AnswerWriter(Options options, const Tokenizer* tokenizer)
@@ -60,14 +68,14 @@ bool AnswerWriter::IsStop(TokenId id) const {
          absl::c_linear_search(options_.stop_ids, id);
 }
 
-absl::StatusOr<std::string> AnswerWriter::Add(int prompt,
-                                              const TokenFrame& frame) {
+absl::StatusOr<std::string> AnswerWriter::Add(int prompt, TokenFrame frame) {
   if (prompt < 0 || static_cast<size_t>(prompt) >= usages_.size() ||
       frame.sample < 0 || frame.sample >= options_.samples) {
     return absl::InternalError(absl::StrCat("a frame of prompt ", prompt,
                                             ", sample ", frame.sample,
                                             ", which nobody asked for"));
   }
+  if (options_.answer.score_only) Empty(frame);
   if (frame.usage.prompt_tokens > 0) usages_[prompt] = frame.usage;
   std::vector<TokenLogprobs>& of_prompt = prompt_logprobs_[prompt];
   of_prompt.insert(of_prompt.end(), frame.prompt.tokens.begin(),

@@ -41,7 +41,7 @@ class AnswerWriter {
 
   // Takes a frame of a prompt's answer and returns the events to send now; not
   // when the answer is one document, then nothing. INTERNAL: no such choice.
-  absl::StatusOr<std::string> Add(int prompt, const TokenFrame& frame);
+  absl::StatusOr<std::string> Add(int prompt, TokenFrame frame);
 
   // Once, when every prompt's answer has ended: the document, or the stream's
   // last events.

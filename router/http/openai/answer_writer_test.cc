@@ -194,6 +194,23 @@ TEST_F(AnswerWriterTest, PromptLogprobsAndTokenIds) {
        "106":{"logprob":-1.0,"decoded_token":"j"}}])"));
 }
 
+TEST_F(AnswerWriterTest, AScoreLeavesOutWhatIsGenerated) {
+  options_.answer = {.kind = AnswerKind::kCompletion,
+                     .echo = true,
+                     .logprobs = true,
+                     .score_only = true};
+  AnswerWriter writer(options_, tokenizer_.get());
+  TokenFrame frame = Frame(0, {{'a', "a", {-0.5f, {}}}}, FinishReason::kStop);
+  frame.prompt.tokens = {{-2.0f, {}}};
+  ASSERT_TRUE(writer.Add(0, frame).ok());
+  const ApiJson json = ApiJson::parse(writer.Finish());
+  EXPECT_EQ(json["choices"][0]["text"], "hi");
+  EXPECT_EQ(json["choices"][0]["finish_reason"], "length");
+  EXPECT_EQ(json["choices"][0]["logprobs"]["token_logprobs"],
+            ApiJson::parse("[null,-2.0]"));
+  EXPECT_EQ(json["usage"]["completion_tokens"], 0);
+}
+
 TEST_F(AnswerWriterTest, InfinityIsNoJson) {
   options_.answer.logprobs = true;
   AnswerWriter writer(options_, tokenizer_.get());

@@ -48,6 +48,7 @@ void ReadMaxTokens(BodyFields& fields, OpenAiRequest& request) {
                     absl::StrCat("is ", tokens, "; it must be 1 or more"));
     }
     request.client.request.stop.max_tokens = tokens;
+    request.answer.score_only = tokens == 0;
     request.has_max_tokens = true;
     return;
   }

@@ -28,6 +28,7 @@ struct AnswerOptions {
   bool logprobs = false;
   int top_logprobs = 0;  // alternatives shown for each token
   bool return_token_ids = false;
+  bool score_only = false;       // none of what is generated is wanted
   bool prompt_logprobs = false;  // in a list of their own, not with `stream`
 };
 
