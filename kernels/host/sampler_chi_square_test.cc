@@ -17,7 +17,7 @@ namespace penstock {
 namespace {
 
 constexpr int kVocabulary = 96;
-constexpr int kDraws = 60000;
+constexpr int kDraws = 30000;
 constexpr double kLeastP = 0.001;  // of a result that is not refused
 
 // The chance that a chi-square variable of so many degrees exceeds x: the upper

@@ -60,7 +60,18 @@ class BadRequestTest(unittest.TestCase):
         for field, value in (('temperature', -1.0), ('temperature', 1e9),
                              ('temperature', float('nan')), ('top_p', 0.0),
                              ('top_p', 1.5), ('top_k', -1),
-                             ('logprobs', 1000), ('logprobs', -2)):
+                             ('logprobs', 1000), ('logprobs', -2),
+                             ('min_p', 1.1), ('typical_p', 0.0),
+                             ('top_n_sigma', float('inf')),
+                             ('repetition_penalty', 0.0),
+                             ('presence_penalty', float('nan')),
+                             ('frequency_penalty', 101.0),
+                             ('penalty_window', -2), ('dry_multiplier', -1.0),
+                             ('dry_base', 0.5), ('dry_allowed_length', 0),
+                             ('dry_range', -2), ('xtc_probability', 2.0),
+                             ('xtc_threshold', -0.1), ('mirostat_tau', 0.0),
+                             ('mirostat_eta', 0.0), ('allowed_tokens', [49152]),
+                             ('stages', ['SAMPLER_STAGE_TOP_K'] * 2)):
             with self.subTest(field=field, value=value):
                 self.assert_fails(INVALID, 'INVALID_FIELD',
                                   f'sampling.{field}', text='Hello',
