@@ -1,10 +1,13 @@
 #include "common/model/files/gguf_split.h"
 
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/model/files/model_file.h"
 #include "common/model/files/testing/gguf_builder.h"
+#include "common/model/files/testing/tiny_llama.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -76,6 +79,37 @@ TEST(GgufSplitTest, NamesWhatDoesNotBelong) {
     EXPECT_EQ(ModelErrorOf(status), c.error) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
   }
+}
+
+// The whole model again, from files that are opened by the name of the first.
+TEST(GgufSplitTest, OpensPartsBesideTheFirst) {
+  const GgufDocument whole = MakeTinyLlama();
+  const std::string stem = testing::TempDir() + "/split_llama";
+  for (int part = 0; part < 2; ++part) {
+    GgufDocument document = part == 0 ? whole : GgufDocument();
+    document.tensors.clear();
+    for (size_t i = part; i < whole.tensors.size(); i += 2) {
+      document.tensors.push_back(whole.tensors[i]);
+    }
+    document.Set({"split.no", 2, GgufNumber(static_cast<uint16_t>(part))});
+    document.Set({"split.count", 2, GgufNumber(uint16_t{2})});
+    document.Set({"split.tensors.count", 5,
+                  GgufNumber(static_cast<int32_t>(whole.tensors.size()))});
+    const std::vector<uint8_t> bytes = document.Encode();
+    std::ofstream file(absl::StrCat(stem, "-0000", part + 1, "-of-00002.gguf"),
+                       std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  auto split = OpenModelFile(stem + "-00001-of-00002.gguf");
+  ASSERT_TRUE(split.ok()) << split.status();
+  auto model = OpenModelBytes(whole.Encode());
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ((*split)->weights().layers[1].down.data,
+            (*model)->weights().layers[1].down.data);
+  EXPECT_NE((*split)->spec().content, (*model)->spec().content);
+  const absl::Status second =
+      OpenModelFile(stem + "-00002-of-00002.gguf").status();
+  EXPECT_EQ(ModelErrorOf(second), ModelError::kSplit) << second;
 }
 
 }  // namespace
