@@ -23,14 +23,19 @@ constexpr int kWhole = 512;  // rows: every prompt in one step
 constexpr double kLimit = 1e-4;
 
 // Each a folder, with the same model in a GGUF file.
-constexpr const char* kFamilies[] = {
-    "deepseek-v2",  "deepseek-v2-lite", "deepseek-v3",    "gemma2",
-    "gemma3",       "granite",          "llama-biased",   "llama-dynamic",
-    "llama-linear", "llama-yarn",       "llama2",         "llama3.1",
-    "mistral",      "mixtral",          "olmo2",          "olmoe",
-    "phi3",         "phi3-longrope",    "phi3-shortrope", "qwen2",
-    "qwen3",        "qwen3moe",         "smollm2",        "smollm3",
-    "tinyllama"};
+constexpr const char* kFamilies[] = {"deepseek-v2",   "deepseek-v2-lite",
+                                     "deepseek-v3",   "gemma2",
+                                     "gemma3",        "granite",
+                                     "granitemoe",    "llama-biased",
+                                     "llama-dynamic", "llama-linear",
+                                     "llama-yarn",    "llama2",
+                                     "llama3.1",      "mistral",
+                                     "mixtral",       "olmo2",
+                                     "olmoe",         "phi3",
+                                     "phi3-longrope", "phi3-shortrope",
+                                     "qwen2",         "qwen3",
+                                     "qwen3moe",      "smollm2",
+                                     "smollm3",       "tinyllama"};
 
 // Logits [vocab] of every position, in order; written on the backend's thread,
 // read after the step's result.

@@ -188,10 +188,11 @@ TEST_P(FamilyFilesTest, FolderAndGgufAreTheSameModel) {
 INSTANTIATE_TEST_SUITE_P(
     All, FamilyFilesTest,
     testing::Values("deepseek-v2-lite", "deepseek-v3", "gemma3", "granite",
-                    "llama-biased", "llama-dynamic", "llama-linear",
-                    "llama-yarn", "llama2", "llama3.1", "mixtral", "olmo2",
-                    "olmoe", "phi3", "phi3-longrope", "phi3-shortrope", "qwen2",
-                    "qwen3", "qwen3moe", "smollm2", "smollm3", "tinyllama"),
+                    "granitemoe", "llama-biased", "llama-dynamic",
+                    "llama-linear", "llama-yarn", "llama2", "llama3.1",
+                    "mixtral", "olmo2", "olmoe", "phi3", "phi3-longrope",
+                    "phi3-shortrope", "qwen2", "qwen3", "qwen3moe", "smollm2",
+                    "smollm3", "tinyllama"),
     [](const auto& info) {
       std::string name = info.param;
       for (char& c : name) {

@@ -19,7 +19,8 @@ def add_all(writer, family, config):
     writer.add_head_count(config['num_attention_heads'])
     writer.add_layer_norm_rms_eps(config['rms_norm_eps'])
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
-    if family.architecture in ('llama', 'smollm3', 'granite', 'deepseek2'):
+    if family.architecture in ('llama', 'smollm3', 'granite', 'granitemoe',
+                               'deepseek2'):
         writer.add_vocab_size(config['vocab_size'])
     if family.architecture == 'deepseek2':
         _add_latent(writer, family, config)
@@ -40,7 +41,7 @@ def _add_heads(writer, family, config):
     if 'head_dim' in config and family.gguf_head_sizes:
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
-    if family.architecture in ('llama', 'smollm3', 'granite'):
+    if family.architecture in ('llama', 'smollm3', 'granite', 'granitemoe'):
         writer.add_rope_dimension_count(head_dim)
     elif family.architecture == 'phi3':
         rotated = config['rope_parameters'].get('partial_rotary_factor', 1.0)
@@ -81,7 +82,7 @@ def _add_caps_and_scales(writer, family, config):
         writer.add_attn_logit_softcapping(config['attn_logit_softcapping'])
     if config.get('final_logit_softcapping'):
         writer.add_final_logit_softcapping(config['final_logit_softcapping'])
-    if family.architecture == 'granite':
+    if family.architecture in ('granite', 'granitemoe'):
         writer.add_attention_scale(config['attention_multiplier'])
         writer.add_embedding_scale(config['embedding_multiplier'])
         writer.add_residual_scale(config['residual_multiplier'])

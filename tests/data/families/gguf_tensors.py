@@ -18,7 +18,7 @@ EXPERT_PARTS = {
 }
 
 # llama.cpp rotates pairs of neighbours in these.
-INTERLEAVED = ('llama', 'smollm3', 'granite')
+INTERLEAVED = ('llama', 'smollm3', 'granite', 'granitemoe')
 
 SINGLE = ('ffn_gate_inp.weight',)  # matrices kept in F32
 
@@ -47,6 +47,8 @@ def write_all(writer, family, config, tensors):
 
 
 def _gguf_name(names, name):
+    if name.startswith('blk.'):
+        return name
     name = name.replace('e_score_correction_bias', 'e_score_correction.bias')
     mapped = names.get_name(name, try_suffixes=('.weight', '.bias'))
     assert mapped is not None, name
@@ -83,6 +85,12 @@ def _modified(name, array, family, config):
         yield (name.replace('kv_b_proj', 'k_b_proj'),
                both[:, :plain].swapaxes(1, 2))
         yield name.replace('kv_b_proj', 'v_b_proj'), both[:, plain:]
+        return
+    if name.endswith('block_sparse_moe.input_linear.weight'):
+        gate, up = numpy.split(array, 2, axis=1)
+        layer = name.split('.')[2]
+        yield f'blk.{layer}.ffn_gate_exps.weight', gate
+        yield f'blk.{layer}.ffn_up_exps.weight', up
         return
     yield name, array
 
