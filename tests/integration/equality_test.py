@@ -17,6 +17,15 @@ STEPS = 12
 # K and V of 30 layers x 3 heads x 64 in F16, 16 tokens.
 PAGE_BYTES = 2 * 30 * 3 * 64 * 2 * 16
 PROMPT_BLOCKS = -(-len(PROMPT) // 16)
+# Seeded draws through every kind of stage, and mirostat, whose state travels.
+SAMPLINGS = (
+    {'temperature': 0.9, 'seed': 3, 'logprobs': 0, 'top_k': 200,
+     'typical_p': 0.98, 'top_p': 0.98, 'min_p': 0.001, 'top_n_sigma': 6,
+     'repetition_penalty': 1.2, 'presence_penalty': 0.2,
+     'frequency_penalty': 0.2, 'dry_multiplier': 0.8, 'dry_allowed_length': 1,
+     'xtc_probability': 0.5, 'xtc_threshold': 0.05},
+    {'seed': 4, 'logprobs': 0, 'mirostat': True, 'mirostat_tau': 3},
+)
 
 
 def bits(values):
@@ -24,12 +33,12 @@ def bits(values):
 
 
 class Run:
-    """Tokens and log-probability bits of one greedy answer."""
+    """Tokens and log-probability bits of one answer: greedy by default."""
 
-    def __init__(self, api, prompt=None, steps=STEPS):
+    def __init__(self, api, prompt=None, steps=STEPS, sampling=None):
         self.answer = api.answer(
             ids={'ids': prompt or PROMPT},
-            sampling={'temperature': 0, 'logprobs': 0},
+            sampling=sampling or {'temperature': 0, 'logprobs': 0},
             stop={'max_tokens': steps, 'ignore_eos': True})
         self.result = (self.answer.ids, bits(self.answer.logprobs))
         self.moved = self.answer.last.transfer
@@ -43,6 +52,7 @@ class EqualityTest(unittest.TestCase):
         with cluster.Cluster('--transport', 'shm') as one, Api(one.grpc) as api:
             cls.reference = Run(api)
             cls.short_reference = Run(api, PROMPT[:48], 3)
+            cls.sampled = [Run(api, sampling=s).result for s in SAMPLINGS]
 
     def assert_equal(self, run):
         self.assertEqual(run.result[0], self.reference.result[0])
@@ -75,6 +85,10 @@ class EqualityTest(unittest.TestCase):
             with Api(one.grpc) as api:
                 alone = Run(api)
                 self.assert_equal(alone)
+                self.assertEqual(
+                    [Run(api, sampling=s).result for s in SAMPLINGS],
+                    self.sampled)
+                self.assertNotEqual(self.sampled[0][0], alone.result[0])
                 self.assertEqual(alone.moved.transport, 'local')
                 self.assertEqual(alone.moved.bytes_moved, 0)
                 self.assertEqual(
