@@ -170,11 +170,13 @@ class BraceFormatter : private Formatter {
     constexpr absl::string_view kIntegers = "bdoxX";
     constexpr absl::string_view kFloats = "eEfFgG%";
     const bool integral = value.AsInteger() != nullptr;
+    if (!integral && value.real() == nullptr) {
+      return Fail(absl::StrCat("a ", value.type_name(), " takes no format"));
+    }
     const bool known =
         spec.type == '\0' || kFloats.find(spec.type) != kFloats.npos ||
         (integral && kIntegers.find(spec.type) != kIntegers.npos);
-    if (!known || (!integral && value.real() == nullptr) ||
-        (value.boolean() != nullptr && spec.type == '\0')) {
+    if (!known || (value.boolean() != nullptr && spec.type == '\0')) {
       return Unknown(line_,
                      absl::StrCat("that format of a ", value.type_name()));
     }

@@ -19,8 +19,7 @@ absl::StatusOr<bool> EqualLists(const List& left, const List& right,
       left.kind == right.kind || (left.is_tuple() && right.is_tuple());
   if (!same_type) return false;
   if (!left.has_places()) {
-    return Unknown(line,
-                   absl::StrCat("comparing a ", Value(List(left)).type_name()));
+    return Unknown(line, absl::StrCat("comparing a ", left.type_name()));
   }
   if (left.items.size() != right.items.size()) return false;
   for (size_t i = 0; i < left.items.size(); ++i) {

@@ -45,7 +45,7 @@ absl::StatusOr<JsonStyle> StyleOf(const Invocation& call) {
   style.ascii = bound[0] != nullptr && bound[0]->Truthy();
   style.sorted = bound[3] != nullptr && bound[3]->Truthy();
   if (bound[1] != nullptr && !bound[1]->is_none()) {
-    style.item_separator = ",";
+    style.item_separator.assign(1, ',');
     if (const Text* text = bound[1]->text()) {
       style.indent = std::string(text->bytes());
     } else {

@@ -141,8 +141,8 @@ class Writer {
 
   absl::Status WriteList(const List& list) {
     if (list.kind != List::Kind::kList && !list.is_tuple()) {
-      return Failure(line_, absl::StrCat("a ", Value(List(list)).type_name(),
-                                         " has no form in JSON"));
+      return Failure(
+          line_, absl::StrCat("a ", list.type_name(), " has no form in JSON"));
     }
     if (list.items.empty()) return Put("[]");
     RETURN_IF_ERROR(Put("["));

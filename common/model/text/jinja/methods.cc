@@ -65,8 +65,8 @@ absl::StatusOr<Value> Changed(const Value& object, const Invocation& call) {
                             call.budget, call.line));
   bool same = false;
   if (loop.asked != nullptr) {
-    ASSIGN_OR_RETURN(
-        same, Equal(asked, Value(List(*loop.asked)), call.budget, call.line));
+    ASSIGN_OR_RETURN(same,
+                     Equal(asked, Value(loop.asked), call.budget, call.line));
   }
   loop.asked = asked.shared_list();
   return Value(!same);

@@ -95,8 +95,7 @@ class Writer {
     switch (list.kind) {
       case List::Kind::kRange:
       case List::Kind::kGenerator:
-        return Unknown(
-            line_, absl::StrCat("printing a ", Value(List(list)).type_name()));
+        return Unknown(line_, absl::StrCat("printing a ", list.type_name()));
       case List::Kind::kKeys:
         open = "dict_keys([";
         close = "])";

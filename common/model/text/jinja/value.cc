@@ -18,6 +18,13 @@ const Value* Dict::Find(absl::string_view key) const {
   return nullptr;
 }
 
+absl::string_view List::type_name() const {
+  static constexpr absl::string_view kNames[] = {
+      "list",      "tuple",       "tuple",      "range",
+      "dict_keys", "dict_values", "dict_items", "generator"};
+  return kNames[static_cast<int>(kind)];
+}
+
 void Dict::Put(const Text& key, Value value) {
   for (auto& [name, item] : items) {
     if (name.bytes() == key.bytes()) {
@@ -55,10 +62,7 @@ absl::string_view Value::type_name() const {
   static constexpr absl::string_view kNames[] = {
       "undefined", "None", "bool",      "int",  "float",    "str",
       "list",      "dict", "namespace", "loop", "function", "macro"};
-  static constexpr absl::string_view kLists[] = {
-      "list",      "tuple",       "tuple",      "range",
-      "dict_keys", "dict_values", "dict_items", "generator"};
-  if (const List* items = list()) return kLists[static_cast<int>(items->kind)];
+  if (const List* items = list()) return items->type_name();
   return kNames[data_.index()];
 }
 

@@ -44,6 +44,8 @@ struct List {
   // Of a generator: how many items have been read.
   mutable size_t taken = 0;
 
+  // As Python names the type.
+  absl::string_view type_name() const;
   bool is_tuple() const { return kind == Kind::kTuple || kind == Kind::kGroup; }
   // Whether Python finds an item of it by number.
   bool has_places() const { return kind <= Kind::kRange; }
@@ -106,6 +108,7 @@ class Value {
       : data_(std::make_shared<const Text>(std::move(text))) {}
   explicit Value(List list)
       : data_(std::make_shared<const List>(std::move(list))) {}
+  explicit Value(ListPtr list) : data_(std::move(list)) {}
   explicit Value(Dict dict)
       : data_(std::make_shared<const Dict>(std::move(dict))) {}
   explicit Value(Undefined undefined) : data_(std::move(undefined)) {}
