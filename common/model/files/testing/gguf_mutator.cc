@@ -17,7 +17,7 @@ std::vector<GgufDocument> MakeSeeds() {
                      .kv_heads = 1,
                      .ffn = 32,
                      .embedding_type = kQ4_0,
-                     .matrix_types = {kQ4_1, kQ8_0, kQ4_0},
+                     .matrix_types = {kQ4_1, kQ8_0, kQ4_0, kQ5_0, kQ5_1},
                      .all_bytes = false}),
       MakeTinyLlama({.seed = 2,
                      .layers = 2,
@@ -39,6 +39,9 @@ std::vector<GgufDocument> MakeSeeds() {
                      .matrix_types = {kF32, kBF16},
                      .all_bytes = true}),
   };
+  // Blocks of the same size, and any bits are valid.
+  GgufDocument::Tensor* embedding = seeds[0].FindTensor("token_embd.weight");
+  embedding->type = Traits(kIQ4_NL).gguf_id;
   seeds[1].version = 2;
   seeds[2].alignment = 8;
   seeds[2].Set(Uint32Entry("general.alignment", 8));
