@@ -249,7 +249,7 @@ void AnswerGroup::DeliverKept(std::vector<KeptAnswer> answers) {
       const bool whole = end == answer.tokens.size();
       if (whole) {
         frame.finish = answer.finish;
-        frame.final_text = std::move(answer.final_text);
+        frame.final_text = answer.final_text;
       }
       const bool last = whole && i + 1 == answers.size();
       output_->Deliver(std::move(frame), last ? &facts : nullptr);
