@@ -29,6 +29,7 @@ struct FloatPanels {
   }
 };
 
+// More than two panels stream: the next ones are fetched meanwhile.
 template <class V, class F, int kRows, int kPanels>
 void MultiplyFloatTile(const GemmTask& task, int row, int panel) {
   const PanelMatrix& weights = *task.weights;
@@ -45,8 +46,12 @@ void MultiplyFloatTile(const GemmTask& task, int row, int panel) {
     typename V::F32 w[kPanels];
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) {
-      w[p] = F::Load(data + p * weights.panel_bytes +
-                     k * kPanelColumns * F::kBytes);
+      const uint8_t* at =
+          data + p * weights.panel_bytes + k * kPanelColumns * F::kBytes;
+      if constexpr (kPanels > 2) {
+        V::Prefetch(at + kPanels * weights.panel_bytes);
+      }
+      w[p] = F::Load(at);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -60,8 +65,8 @@ void MultiplyFloatTile(const GemmTask& task, int row, int panel) {
   FinishTile<V, kRows, kPanels>(task, row, panel, sums);
 }
 
-// The tile of `rows` rows, at most V::kTileRows.
-template <class V, class F, int kPanels, int kRows = V::kTileRows>
+// The tile of `rows` rows, at most kRows.
+template <class V, class F, int kPanels, int kRows>
 void MultiplyFloatRows(int rows, const GemmTask& task, int row, int panel) {
   if (rows == kRows) {
     return MultiplyFloatTile<V, F, kRows, kPanels>(task, row, panel);
@@ -71,19 +76,29 @@ void MultiplyFloatRows(int rows, const GemmTask& task, int row, int panel) {
   }
 }
 
+// All rows of the task against kPanels panels.
+template <class V, class F, int kPanels, int kRows = V::kTileRows>
+void MultiplyFloatPanels(const GemmTask& task, int panel) {
+  for (int row = task.first_row; row < task.last_row; row += kRows) {
+    const int left = task.last_row - row;
+    MultiplyFloatRows<V, F, kPanels, kRows>(left < kRows ? left : kRows, task,
+                                            row, panel);
+  }
+}
+
 template <class V, class F>
 void GemmFloats(const GemmTask& task) {
-  for (int panel = task.first_panel; panel < task.last_panel; panel += 2) {
-    for (int row = task.first_row; row < task.last_row; row += V::kTileRows) {
-      const int left = task.last_row - row;
-      const int rows = left < V::kTileRows ? left : V::kTileRows;
-      if (panel + 1 < task.last_panel) {
-        MultiplyFloatRows<V, F, 2>(rows, task, row, panel);
-      } else {
-        MultiplyFloatRows<V, F, 1>(rows, task, row, panel);
-      }
+  constexpr int kWide = V::kStreamPanels;
+  int panel = task.first_panel;
+  if (task.last_row - task.first_row <= 2) {
+    for (; panel + kWide <= task.last_panel; panel += kWide) {
+      MultiplyFloatPanels<V, F, kWide, 2>(task, panel);
     }
   }
+  for (; panel + 2 <= task.last_panel; panel += 2) {
+    MultiplyFloatPanels<V, F, 2>(task, panel);
+  }
+  if (panel < task.last_panel) MultiplyFloatPanels<V, F, 1>(task, panel);
 }
 
 }  // namespace penstock
