@@ -112,10 +112,9 @@ HttpConnection::HttpConnection(HttpHost* host, Tcp::socket socket)
   Error ignored;
   socket_.set_option(Tcp::no_delay(true), ignored);
   // What the kernel keeps for a client that does not read is bounded too.
-  socket_.set_option(
-      asio::socket_base::send_buffer_size(
-          static_cast<int>(host->limits.max_queued_bytes)),
-      ignored);
+  socket_.set_option(asio::socket_base::send_buffer_size(
+                         static_cast<int>(host->limits.max_queued_bytes)),
+                     ignored);
   // Finds peers that are gone while nothing is written.
   socket_.set_option(asio::socket_base::keep_alive(true), ignored);
 }

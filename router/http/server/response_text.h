@@ -16,7 +16,7 @@ struct ResponseHead {
   bool http_1_0 = false;  // what the client speaks
   bool keep_alive = true;
   // What is promised with keep_alive.
-  absl::Duration keep_alive_timeout;
+  absl::Duration keep_alive_timeout = absl::ZeroDuration();
   // Absent: in chunks, or to the end of the connection for HTTP/1.0.
   std::optional<uint64_t> content_length;
   absl::Time now;
