@@ -10,6 +10,7 @@ import tempfile
 import unittest
 import urllib.request
 
+import openai
 import requests
 
 import cluster
@@ -436,7 +437,30 @@ class LimitsTest(HttpCase):
         self.settle()
 
 
-class DrainTest(unittest.TestCase):
+class EndsTest(unittest.TestCase):
+
+    def test_lost_worker_ends_a_stream_with_an_error(self):
+        with cluster.Cluster() as one:
+            client = openai.OpenAI(base_url=f'http://{one.http}/v1',
+                                   api_key='none', max_retries=0, timeout=60)
+            stream = client.completions.create(
+                model=MODEL, prompt='Count:', max_tokens=4000, temperature=0,
+                stream=True, extra_body={'ignore_eos': True})
+            next(stream)
+            one.signal_server('decode-0', signal.SIGKILL)
+            with self.assertRaises(openai.APIError) as caught:
+                for _ in stream:
+                    pass
+            self.assertEqual(caught.exception.code, 'worker_lost')
+            client.close()
+            url = f'http://{one.http}'
+            wait_until(lambda: requests.get(url + '/health', timeout=10)
+                       .status_code == 503, 30, 'nobody decodes')
+            refused = requests.post(url + '/v1/completions', timeout=10,
+                                    json={'prompt': 'x'})
+            self.assertEqual((refused.status_code,
+                              refused.json()['error']['code']),
+                             (503, 'no_workers'))
 
     def test_stream_ends_well_and_new_requests_are_refused(self):
         with cluster.Cluster() as one:
