@@ -254,6 +254,8 @@ std::vector<Case> SpecCases() {
        }},
       {"architecture", E::kArchitecture, "\"mamba\"",
        [](D& d) { d.Set(StringEntry("general.architecture", "mamba")); }},
+      {"a window in a family without", E::kArchitecture, "sliding_window",
+       [](D& d) { d.Set(Uint32Entry("llama.attention.sliding_window", 2)); }},
       {"KV heads do not divide", E::kHeadCount, "head_count_kv",
        [](D& d) { d.Set(Uint32Entry("llama.attention.head_count_kv", 3)); }},
       {"more KV heads than heads", E::kHeadCount, "head_count_kv",

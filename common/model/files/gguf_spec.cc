@@ -317,12 +317,18 @@ class SpecReader {
   }
 
   absl::Status ReadWindows() {
-    int64_t window = 0;
+    constexpr absl::string_view kKey = "attention.sliding_window";
     int period = family_.full_attention_period;
-    if (period > 0) {
-      ASSIGN_OR_RETURN(window, fields_.IntegerOr("attention.sliding_window",
-                                                 {0, kContextRange.high}, 0));
+    ASSIGN_OR_RETURN(int64_t window,
+                     fields_.IntegerOr(kKey, {0, kContextRange.high},
+                                       family_.default_window));
+    // OLMo 3 calls itself "olmo2", and says here that it is not.
+    if (period == 0 && window > 0 && window < spec_.context_length) {
+      return fields_.Error(ModelError::kArchitecture, kKey,
+                           absl::StrCat(window),
+                           "no window in models of this architecture");
     }
+    if (period == 0) window = 0;
     SetLayerPattern(family_, static_cast<int>(window), period, spec_);
     return absl::OkStatus();
   }

@@ -72,7 +72,8 @@ class VocabularyReader {
     if (!byte_level()) return absl::OkStatus();
     ASSIGN_OR_RETURN(absl::string_view pre,
                      metadata_.StringOr("tokenizer.ggml.pre", "default"));
-    vocabulary_.pre_tokenizer = std::string(pre);
+    // Older converters wrote an empty name where they knew none.
+    vocabulary_.pre_tokenizer = pre.empty() ? "default" : std::string(pre);
     return absl::OkStatus();
   }
 

@@ -84,6 +84,8 @@ std::vector<Case> SpecCases() {
       {"llama2", E::kMissingTensor, "layers.2.", set("num_hidden_layers", 3)},
       {"llama2", E::kUnexpectedTensor, "layers.1.",
        set("num_hidden_layers", 1)},
+      {"gemma3", E::kArchitecture, "use_bidirectional_attention",
+       set("use_bidirectional_attention", true)},
       {"olmoe", E::kArchitecture, "clip_qkv", set("clip_qkv", 8.0)},
       {"gemma3", E::kArchitecture, "\"chunked_attention\"",
        set("layer_types",

@@ -97,6 +97,12 @@ class SpecReader {
                              "a value that this build does not know", "none");
       }
     }
+    constexpr absl::string_view kBidirectional = "use_bidirectional_attention";
+    ASSIGN_OR_RETURN(bool bidirectional, config_.BoolOr(kBidirectional, false));
+    if (bidirectional) {
+      return config_.Error(ModelError::kArchitecture, kBidirectional, "true",
+                           "false: a model that generates");
+    }
     ASSIGN_OR_RETURN(int64_t frequency,
                      config_.IntegerOr("moe_layer_freq", {0, 1 << 20}, 1));
     if (frequency != 1) {

@@ -45,6 +45,7 @@ constexpr ModelFamily kFamilies[] = {
      .hf_norm_offset = 1.0f,
      .root_embedding_scale = true,
      .full_attention_period = 2,
+     .default_window = 4096,
      .score_cap = 50.0f,
      .logit_cap = 30.0f,
      .layers_of_wide_scale = 46},

@@ -41,6 +41,7 @@ struct ModelFamily {
   // Each layer whose number is a multiple of this knows no positions; 0: none.
   int no_rope_period = 0;
   // For files that do not say.
+  int default_window = 0;  // where a GGUF file does not say
   float score_cap = 0.0f;
   float logit_cap = 0.0f;
   float local_rope_base = 0.0f;  // of layers with a window; 0: as the others

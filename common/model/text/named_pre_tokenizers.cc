@@ -88,6 +88,10 @@ constexpr Row kRows[] = {
       R"(\x{3000}-\x{3002}]+)",
       R"(\s+$)", R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)",
       kNumeralPattern}},
+    {"deepseek-coder",
+     {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
+      R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)",
+      kNumeralPattern}},
     {"deepseek-v3", {kThreeNumeralsPattern, kCjkPattern, kDeepSeekPattern}},
     {"hunyuan-dense", {kThreeNumeralsPattern, kCjkPattern, kDeepSeekPattern}},
 };

@@ -194,7 +194,7 @@ TEST_F(SequenceTextTest, WhatIsNotSearchedIsPartOfNoStopString) {
 }
 
 // A SentencePiece tokenizer: <unk>, <s>, "_a", "b", "_", byte 0xC3, byte 0xA9,
-// where "_" stands for U+2581.
+// and "__" as an added token, where "_" stands for U+2581.
 std::unique_ptr<Tokenizer> SentencePiece() {
   Vocabulary vocabulary;
   vocabulary.model = "llama";
@@ -205,11 +205,12 @@ std::unique_ptr<Tokenizer> SentencePiece() {
                        "b",
                        "\u2581",
                        "<0xC3>",
-                       "<0xA9>"};
+                       "<0xA9>",
+                       "\u2581\u2581"};
   using K = TokenKind;
   vocabulary.kinds = {K::kUnknown, K::kControl, K::kNormal, K::kNormal,
-                      K::kNormal,  K::kByte,    K::kByte};
-  vocabulary.scores = {0, 0, -1, -2, -3, 0, 0};
+                      K::kNormal,  K::kByte,    K::kByte,   K::kUserDefined};
+  vocabulary.scores = {0, 0, -1, -2, -3, 0, 0, 0};
   vocabulary.escaped_spaces = true;
   vocabulary.strip_first_space = true;
   vocabulary.byte_fallback = true;
@@ -240,6 +241,8 @@ TEST(SequenceTextStart, TheSpaceInFrontOfATextIsLeftOutOnce) {
             "ab a");
   EXPECT_EQ(*DecodeBytes(*tokenizer, std::vector<TokenId>{4, 4, 5, 6}, true),
             " \u00E9");
+  // Gemma's runs of spaces are added tokens.
+  EXPECT_EQ(run(Start::kContinues, {3, 7, 3}), "b  b");
 }
 
 }  // namespace

@@ -69,6 +69,10 @@ std::string BytesOf(const Vocabulary& vocabulary, const ByteAlphabet& alphabet,
     case TokenKind::kNormal:
     case TokenKind::kUnused:
       break;
+    case TokenKind::kUserDefined:
+      // Gemma adds runs of spaces as tokens of their own.
+      if (vocabulary.model != "gpt2" && vocabulary.escaped_spaces) break;
+      return text;
     default:
       return text;
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/model/byte_level_pattern.h"
@@ -16,6 +17,8 @@ using Behavior = PreTokenizerStep::Behavior;
 using Prepend = PreTokenizerStep::Prepend;
 
 constexpr absl::string_view kSpaceMark = "\u2581";
+// Each step is a pass over every text.
+constexpr size_t kMaxSteps = 64;
 
 // Calls `read` on each element of member `key` of a Sequence.
 template <typename Read>
@@ -246,6 +249,9 @@ absl::Status ReadNormalizer(const JsonValue& value, Vocabulary& vocabulary) {
   }
   NormalizerStep step;
   RETURN_IF_ERROR(AddNormalizer(value, type, step));
+  if (vocabulary.normalizers.size() == kMaxSteps) {
+    return value.Error(absl::StrCat("is more than ", kMaxSteps, " steps"));
+  }
   vocabulary.normalizers.push_back(std::move(step));
   return absl::OkStatus();
 }
@@ -272,6 +278,9 @@ absl::Status ReadPreTokenizer(const JsonValue& value, Vocabulary& vocabulary,
     RETURN_IF_ERROR(ReadMetaspace(value, step));
   } else {
     RETURN_IF_ERROR(ReadNamedPattern(value, type, step));
+  }
+  if (vocabulary.pre_tokenizers.size() >= kMaxSteps) {
+    return value.Error(absl::StrCat("is more than ", kMaxSteps, " steps"));
   }
   vocabulary.pre_tokenizers.push_back(std::move(step));
   return absl::OkStatus();

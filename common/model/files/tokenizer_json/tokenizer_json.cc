@@ -1,5 +1,6 @@
 #include "common/model/files/tokenizer_json/tokenizer_json.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -60,13 +61,40 @@ absl::StatusOr<std::string> ReadChatTemplate(const JsonValue& value) {
   return std::string();
 }
 
-absl::Status FillRows(int64_t rows, Vocabulary& vocabulary) {
+// Leaves out added tokens that the embedding has no row for, as Gemma 3's text
+// models have them, where nothing else speaks of them.
+absl::Status DropTokensWithoutRows(int64_t rows, Vocabulary& vocabulary) {
   const auto size = static_cast<int64_t>(vocabulary.tokens.size());
-  if (size > rows) {
+  auto refuse = [&](int64_t id) {
     return absl::InvalidArgumentError(
-        absl::StrCat("tokenizer.json has the token ", size - 1,
+        absl::StrCat("tokenizer.json has the token ", id,
                      ", but the model's embedding has ", rows, " rows"));
+  };
+  for (int64_t id = rows; id < size; ++id) {
+    const TokenKind kind = vocabulary.kinds[id];
+    if (kind != TokenKind::kControl && kind != TokenKind::kUserDefined &&
+        kind != TokenKind::kUnused) {
+      return refuse(id);
+    }
   }
+  for (const TokenMerge& merge : vocabulary.merges) {
+    const TokenId last = std::max({merge.left, merge.right, merge.result});
+    if (last >= rows) return refuse(last);
+  }
+  for (TokenId id : {vocabulary.bos, vocabulary.eos, vocabulary.unknown}) {
+    if (id >= rows) return refuse(id);
+  }
+  auto& matchings = vocabulary.matchings;
+  matchings.erase(std::remove_if(matchings.begin(), matchings.end(),
+                                 [&](const TokenMatching& matching) {
+                                   return matching.id >= rows;
+                                 }),
+                  matchings.end());
+  return absl::OkStatus();
+}
+
+absl::Status FillRows(int64_t rows, Vocabulary& vocabulary) {
+  RETURN_IF_ERROR(DropTokensWithoutRows(rows, vocabulary));
   vocabulary.tokens.resize(rows);
   vocabulary.kinds.resize(rows, TokenKind::kUnused);
   if (!vocabulary.scores.empty()) vocabulary.scores.resize(rows);

@@ -234,6 +234,11 @@ TEST(TokenizerJson, NamesWhatIsWrong) {
         [](Json& f) {
           f["normalizer"]["normalizers"][1]["pattern"]["String"] = "";
         }},
+       {"is more than 64 steps",
+        [](Json& f) {
+          f["normalizer"]["normalizers"] =
+              std::vector<Json>(65, {{"type", "NFC"}});
+        }},
        {"post_processor.single has no place",
         [](Json& f) { f["post_processor"]["single"].erase(1); }},
        {"names the token 11",
@@ -241,6 +246,25 @@ TEST(TokenizerJson, NamesWhatIsWrong) {
           f["post_processor"]["special_tokens"]["<s>"]["ids"] = {11};
         }}},
       absl::StatusCode::kInvalidArgument);
+}
+
+// Gemma 3's text models have an added token beyond their embedding.
+TEST(TokenizerJson, AddedTokensWithoutARowAreLeftOut) {
+  Json file = Valid();
+  file["added_tokens"].push_back({{"id", 12},
+                                  {"content", "<image>"},
+                                  {"special", true},
+                                  {"lstrip", true}});
+  const auto content = Read(file);
+  ASSERT_TRUE(content.ok()) << content.status();
+  EXPECT_EQ(content->vocabulary.tokens.size(), 12u);
+  for (const TokenMatching& matching : content->vocabulary.matchings) {
+    EXPECT_LT(matching.id, 12);
+  }
+  const auto ends = Read(file, R"({"eos_token": "<image>"})");
+  EXPECT_EQ(ends.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(ends.status().message()),
+              HasSubstr("has the token 12, but"));
 }
 
 TEST(TokenizerJson, BoundsWhatATextCanCost) {
