@@ -107,6 +107,9 @@ absl::StatusOr<ResumedAnswer> TakeAnswer(Reader& reader, const Sequence& root,
   for (uint32_t i = 0; i < draws; ++i) {
     if (answer.ended()) return Bad("an answer goes on after its end");
     ASSIGN_OR_RETURN(SampledToken drawn, TakeDraw(reader, tokenizer, most));
+    if (beam && drawn.logprobs.top.empty()) {
+      return Bad("a beam has nothing to go on with");
+    }
     if (!beam) answer.made.push_back(answer.sequence->Append(drawn));
     answer.drawn.push_back(std::move(drawn));
   }

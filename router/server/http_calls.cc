@@ -70,6 +70,13 @@ absl::StatusOr<ApiJson> DetokenizeJson(const RequestEncoder& encoder,
                                        const std::string& body) {
   ASSIGN_OR_RETURN(const DetokenizeCall call, ParseDetokenizeRequest(body));
   RETURN_IF_ERROR(encoder.CheckModel(call.model));
+  const int most = encoder.info().context_length;
+  if (call.ids.size() > static_cast<size_t>(most)) {
+    return MakeError(ErrorReason::kInvalidField,
+                     absl::StrCat("tokens are ", call.ids.size(),
+                                  "; at most the model's context of ", most),
+                     "tokens");
+  }
   ASSIGN_OR_RETURN(std::string text, encoder.Decode(call.ids, "tokens"));
   return ApiJson{{"prompt", std::move(text)}};
 }

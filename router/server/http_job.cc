@@ -9,12 +9,21 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
+#include "common/peer/error_reason.h"
 
 namespace penstock {
 namespace {
 
 // What OpenAI says a completion without max_tokens gets.
 constexpr int kCompletionTokens = 16;
+// Log-probabilities of prompts in one answer: some 100 MiB of JSON.
+constexpr int64_t kMaxScores = int64_t{1} << 20;
+
+// Each choice repeats those of its prompt.
+int64_t ScoresOf(const GenerateRequest& request) {
+  return int64_t{request.n} * (request.prompt_logprobs + 1) *
+         static_cast<int64_t>(request.prompt.size());
+}
 
 absl::StatusOr<std::string> EchoOf(const RequestEncoder& encoder,
                                    const PromptInput& prompt,
@@ -37,6 +46,7 @@ absl::StatusOr<HttpJob> EncodeHttpJob(const RequestEncoder& encoder,
         chat ? std::numeric_limits<int>::max() : kCompletionTokens;
   }
   HttpJob job;
+  int64_t scores = 0;
   job.answer.samples = parsed.client.request.n;
   job.answer.stop_ids = stop.stop_ids;
   for (PromptInput& prompt : parsed.prompts) {
@@ -47,6 +57,16 @@ absl::StatusOr<HttpJob> EncodeHttpJob(const RequestEncoder& encoder,
     const int room =
         encoder.info().context_length - static_cast<int>(request.prompt.size());
     request.stop.max_tokens = std::min(request.stop.max_tokens, room);
+    request.stop.min_tokens = std::min(request.stop.min_tokens, room);
+    scores += ScoresOf(request);
+    if (scores > kMaxScores) {
+      return MakeError(
+          ErrorReason::kInvalidField,
+          absl::StrCat("log-probabilities of the prompt, for each answer, are "
+                       "over ",
+                       kMaxScores, " in all; ask for fewer"),
+          "prompt_logprobs");
+    }
     AnswerWriter::Prompt answered{request.prompt, ""};
     if (parsed.answer.echo) {
       ASSIGN_OR_RETURN(answered.text, EchoOf(encoder, prompt, request.prompt));

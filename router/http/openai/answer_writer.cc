@@ -29,6 +29,19 @@ std::string AllText(const TokenFrame& frame) {
   return text + frame.final_text;
 }
 
+bool IdsAreKnown(const TokenFrame& frame, int vocab_size) {
+  auto known = [&](TokenId id) { return id >= 0 && id < vocab_size; };
+  auto all_known = [&](const TokenLogprobs& logprobs) {
+    return absl::c_all_of(logprobs.top,
+                          [&](const auto& best) { return known(best.first); });
+  };
+  return absl::c_all_of(frame.tokens,
+                        [&](const FrameToken& token) {
+                          return known(token.id) && all_known(token.logprobs);
+                        }) &&
+         absl::c_all_of(frame.prompt.tokens, all_known);
+}
+
 // Leaves what says that the answer has ended.
 void Empty(TokenFrame& frame) {
   frame.tokens.clear();
@@ -74,6 +87,9 @@ absl::StatusOr<std::string> AnswerWriter::Add(int prompt, TokenFrame frame) {
     return absl::InternalError(absl::StrCat("a frame of prompt ", prompt,
                                             ", sample ", frame.sample,
                                             ", which nobody asked for"));
+  }
+  if (!IdsAreKnown(frame, tokenizer_->vocab_size())) {
+    return absl::InternalError("a frame names a token that the model lacks");
   }
   if (options_.answer.score_only) Empty(frame);
   if (frame.usage.prompt_tokens > 0) usages_[prompt] = frame.usage;

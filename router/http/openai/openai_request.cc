@@ -150,6 +150,10 @@ void ReadBestOf(BodyFields& fields, OpenAiRequest& request) {
   GenerateRequest& generate = request.client.request;
   if (generate.beam.width > 0) {
     generate.beam.width = fields.Int("best_of", generate.beam.width);
+    if (generate.beam.width < 1) {
+      fields.FailAt("best_of", absl::StrCat("is ", generate.beam.width,
+                                            "; it must be 1 or more"));
+    }
     return;
   }
   const int best_of = fields.Int("best_of", generate.n);

@@ -50,6 +50,7 @@ void ExpectSame(const SamplingParams& a, const SamplingParams& b) {
   EXPECT_EQ(a.mirostat, b.mirostat);
   EXPECT_EQ(a.logit_bias, b.logit_bias);
   EXPECT_EQ(a.allowed_tokens, b.allowed_tokens);
+  EXPECT_EQ(a.stages, b.stages);
   EXPECT_EQ(a.seed, b.seed);
   EXPECT_EQ(a.logprobs, b.logprobs);
 }
@@ -82,7 +83,8 @@ TEST(OpenAiRequestTest, ReadsEverySharedField) {
       "mirostat_tau":4,"mirostat_eta":0.5,"logit_bias":{"20":-100,"3":1.5},
       "allowed_token_ids":[9,3,9],"seed":-1,"min_tokens":2,
       "stop_token_ids":[5],"stop":["a","b"],"ignore_eos":true,"n":3,
-      "prompt_logprobs":2,"cache_salt":"s","priority":-4)");
+      "prompt_logprobs":2,"cache_salt":"s","priority":-4,
+      "stages":["temperature","top_n_sigma","penalties"])");
   ASSERT_TRUE(request.ok()) << request.status();
   const GenerateRequest& generate = request->client.request;
   EXPECT_EQ(generate.model, "m");
@@ -99,6 +101,8 @@ TEST(OpenAiRequestTest, ReadsEverySharedField) {
   wanted.mirostat = {true, 4.0f, 0.5f};
   wanted.logit_bias = {{3, 1.5f}, {20, -100.0f}};
   wanted.allowed_tokens = {3, 9};
+  wanted.stages = {SamplerStage::kTemperature, SamplerStage::kTopNSigma,
+                   SamplerStage::kPenalties};
   wanted.seed = ~uint64_t{0};
   ExpectSame(generate.sampling, wanted);
   EXPECT_TRUE(request->client.has_seed);
@@ -211,6 +215,9 @@ TEST(OpenAiRequestTest, WrongTypesAreNamed) {
            {R"("logit_bias":{"1":1,"01":2})", "logit_bias"},
            {R"("allowed_token_ids":[-1])", "allowed_token_ids[0]"},
            {R"("mirostat":1)", "mirostat"},
+           {R"("use_beam_search":true,"beam_width":0)", "beam_width"},
+           {R"("stages":["top_k","top-k"])", "stages[1]"},
+           {R"("stages":[""])", "stages[0]"},
            {R"("stream":1)", "stream"},
            {R"("stream_options":{})", "stream_options"},
            {R"("stream":true,"prompt_logprobs":1)", "prompt_logprobs"},
@@ -218,6 +225,15 @@ TEST(OpenAiRequestTest, WrongTypesAreNamed) {
     ExpectRefused(Chat(absl::StrCat(",", more)).status(), field);
     ExpectRefused(Completion(absl::StrCat(",", more)).status(), field);
   }
+}
+
+TEST(OpenAiRequestTest, ManyBiasesAreRefusedBeforeTheyAreLookedUp) {
+  std::string biases;
+  for (int id = 0; id < 1025; ++id) {
+    absl::StrAppend(&biases, id == 0 ? "" : ",", "\"", id, "\":1");
+  }
+  ExpectRefused(Chat(absl::StrCat(",\"logit_bias\":{", biases, "}")).status(),
+                "logit_bias");
 }
 
 TEST(OpenAiRequestTest, WrongMessagesAreNamed) {

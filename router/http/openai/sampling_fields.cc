@@ -1,17 +1,26 @@
 #include "router/http/openai/sampling_fields.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 
 namespace penstock {
 namespace {
 
 constexpr size_t kMaxName = 256;
+// SamplerStage by name, in its order.
+constexpr std::array<absl::string_view, kSamplerStageCount> kStages = {
+    "penalties", "dry",   "top_n_sigma", "top_k",      "typical_p",
+    "top_p",     "min_p", "xtc",         "temperature"};
+// Looking up a field of an object takes time in its length.
+constexpr size_t kMaxBiases = RequestLimits{}.max_logit_bias;
 
 std::vector<std::pair<TokenId, float>> ReadLogitBias(BodyFields& fields) {
   std::vector<std::pair<TokenId, float>> biases;
@@ -19,6 +28,12 @@ std::vector<std::pair<TokenId, float>> ReadLogitBias(BodyFields& fields) {
   if (object == nullptr) return biases;
   if (!object->is_object()) {
     fields.FailAt("logit_bias", "must be an object of token ids and numbers");
+    return biases;
+  }
+  if (object->size() > kMaxBiases) {
+    fields.FailAt("logit_bias",
+                  absl::StrCat("has ", object->size(),
+                               " tokens; it may have at most ", kMaxBiases));
     return biases;
   }
   BodyFields values(*object, "logit_bias.");
@@ -71,6 +86,21 @@ void ReadMirostat(BodyFields& fields, MirostatParams& mirostat) {
   mirostat.eta = fields.Float("mirostat_eta", mirostat.eta);
 }
 
+std::vector<SamplerStage> ReadStages(BodyFields& fields) {
+  std::vector<SamplerStage> stages;
+  for (const std::string& name : fields.Strings("stages", /*or_one=*/false)) {
+    const auto known = std::find(kStages.begin(), kStages.end(), name);
+    if (known == kStages.end()) {
+      fields.FailAt(
+          absl::StrCat("stages[", stages.size(), "]"),
+          absl::StrCat("must be one of ", absl::StrJoin(kStages, ", ")));
+      break;
+    }
+    stages.push_back(static_cast<SamplerStage>(known - kStages.begin()));
+  }
+  return stages;
+}
+
 SamplingParams ReadSampling(BodyFields& fields) {
   SamplingParams sampling;
   sampling.temperature = fields.Float("temperature", sampling.temperature);
@@ -89,6 +119,7 @@ SamplingParams ReadSampling(BodyFields& fields) {
   sampling.xtc.threshold =
       fields.Float("xtc_threshold", sampling.xtc.threshold);
   ReadMirostat(fields, sampling.mirostat);
+  sampling.stages = ReadStages(fields);
   sampling.logit_bias = ReadLogitBias(fields);
   sampling.allowed_tokens = fields.Tokens("allowed_token_ids");
   std::vector<TokenId>& allowed = sampling.allowed_tokens;
@@ -135,6 +166,10 @@ ClientRequest ReadSharedFields(BodyFields& fields) {
   if (fields.Bool("use_beam_search", false)) {
     // Others give the width as n.
     request.beam.width = fields.Int("beam_width", request.n);
+    if (request.beam.width < 1) {
+      fields.FailAt("beam_width", absl::StrCat("is ", request.beam.width,
+                                               "; it must be 1 or more"));
+    }
   }
   request.beam.length_penalty =
       fields.Float("length_penalty", request.beam.length_penalty);

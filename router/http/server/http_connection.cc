@@ -337,8 +337,9 @@ void HttpConnection::Begin(uint64_t id, int status,
 
 void HttpConnection::Send(uint64_t id, absl::string_view piece) {
   if (id != exchange_ || !begun_ || ended_ || head_only_) return;
+  // What waits, not how much comes at once, shows a reader to be slow.
+  if (queued_ > host_->limits.max_queued_bytes) return Cut("slow_reader");
   Queue(http_1_0_ ? std::string(piece) : WriteChunk(piece));
-  if (queued_ > host_->limits.max_queued_bytes) Cut("slow_reader");
 }
 
 void HttpConnection::End(uint64_t id) {
