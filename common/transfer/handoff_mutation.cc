@@ -4,19 +4,17 @@
 //
 //   handoff_mutation [--seed N] [--inputs N] [--min-hits N]
 
-#include <array>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/env/random.h"
+#include "common/env/testing/mutation_report.h"
 #include "common/model/block_hash.h"
 #include "common/transfer/arena_pages.h"
 #include "common/transfer/little_endian.h"
@@ -50,6 +48,8 @@ struct Input {
   uint64_t last_sequence = 0;
 };
 
+constexpr const char* kAccepted = "accepted";
+
 class Driver {
  public:
   explicit Driver(uint64_t seed) : random_(seed) {}
@@ -58,22 +58,13 @@ class Driver {
     for (uint64_t i = 0; i < inputs; ++i) One();
   }
 
-  // False when some refusal was seen too seldom.
-  bool Report(uint64_t min_hits) const {
-    bool enough = accepted_ >= min_hits;
-    std::printf("%-22s %10llu\n", "accepted",
-                static_cast<unsigned long long>(accepted_));
+  // The exit status; see MutationReport.
+  int Report(uint64_t min_hits) const {
+    std::vector<absl::string_view> outcomes = {kAccepted};
     for (int i = 0; i < kPageRefusals; ++i) {
-      std::printf("%-22s %10llu\n",
-                  PageRefusalName(static_cast<PageRefusal>(i)),
-                  static_cast<unsigned long long>(hits_[i]));
-      enough = enough && hits_[i] >= min_hits;
+      outcomes.push_back(PageRefusalName(static_cast<PageRefusal>(i)));
     }
-    if (!enough) {
-      std::printf("some were seen fewer than %llu times\n",
-                  static_cast<unsigned long long>(min_hits));
-    }
-    return enough;
+    return report_.Print(outcomes, min_hits);
   }
 
  private:
@@ -87,11 +78,7 @@ class Driver {
     CHECK(actual == expected)
         << (actual ? PageRefusalName(*actual) : "accepted") << ", not "
         << (expected ? PageRefusalName(*expected) : "accepted");
-    if (actual) {
-      ++hits_[static_cast<int>(*actual)];
-    } else {
-      ++accepted_;
-    }
+    report_.Count(actual ? PageRefusalName(*actual) : kAccepted);
   }
 
   TransferId SomeTransfer() {
@@ -299,33 +286,16 @@ class Driver {
   const BlockHasher other_{HashSecret("another cluster")};
   Bytes memory_ = Bytes(kBlocks * layout_.block_bytes());
   const ArenaPages pages_{Arena{absl::MakeSpan(memory_), -1}, layout_};
-  uint64_t accepted_ = 0;
-  std::array<uint64_t, kPageRefusals> hits_{};
+  MutationReport report_;
 };
-
-int Main(int argc, char** argv) {
-  uint64_t seed = 1, inputs = 100000, min_hits = 0;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    absl::string_view flag = argv[i];
-    uint64_t* value = flag == "--seed"       ? &seed
-                      : flag == "--inputs"   ? &inputs
-                      : flag == "--min-hits" ? &min_hits
-                                             : nullptr;
-    if (value == nullptr || !absl::SimpleAtoi(argv[i + 1], value)) {
-      std::fprintf(stderr, "bad flag %s %s\n", argv[i], argv[i + 1]);
-      return 2;
-    }
-  }
-  if (argc % 2 == 0) {
-    std::fprintf(stderr, "flag %s lacks its value\n", argv[argc - 1]);
-    return 2;
-  }
-  Driver driver(seed);
-  driver.Run(inputs);
-  return driver.Report(min_hits) ? 0 : 1;
-}
 
 }  // namespace
 }  // namespace penstock
 
-int main(int argc, char** argv) { return penstock::Main(argc, argv); }
+int main(int argc, char** argv) {
+  const auto options = penstock::ParseMutationOptions(argc, argv);
+  if (!options) return 2;
+  penstock::Driver driver(options->seed);
+  driver.Run(options->inputs);
+  return driver.Report(options->min_hits);
+}

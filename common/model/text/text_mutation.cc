@@ -5,9 +5,7 @@
 // asked: then the run did not test it.
 
 #include <cstdint>
-#include <cstdio>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,11 +13,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/env/random.h"
+#include "common/env/testing/edit_text.h"
+#include "common/env/testing/mutation_report.h"
 #include "common/model/text/jinja/parser.h"
 #include "common/model/text/jinja/renderer.h"
 #include "common/model/text/sequence_text.h"
@@ -201,30 +199,19 @@ class Driver {
     }
   }
 
-  // Prints the outcomes; whether each came up at least `min_hits` times.
-  bool Report(uint64_t min_hits) {
-    bool enough = true;
-    for (const absl::string_view outcome :
-         {"template OK", "template INVALID_ARGUMENT", "template UNIMPLEMENTED",
-          "template RESOURCE_EXHAUSTED", "render OK", "render INVALID_ARGUMENT",
-          "render UNIMPLEMENTED", "render RESOURCE_EXHAUSTED", "text OK",
-          "text INVALID_ARGUMENT", "vocabulary OK",
-          "vocabulary INVALID_ARGUMENT", "vocabulary UNIMPLEMENTED", "state OK",
-          "state INVALID_ARGUMENT", "state UNIMPLEMENTED"}) {
-      const uint64_t hits = hits_[std::string(outcome)];
-      std::printf("%-30s %10llu%s\n", std::string(outcome).c_str(),
-                  static_cast<unsigned long long>(hits),
-                  hits < min_hits ? "  too few" : "");
-      enough = enough && hits >= min_hits;
-    }
-    return enough;
+  // The exit status; see MutationReport.
+  int Report(uint64_t min_hits) const {
+    return report_.Print(
+        {"template OK", "template INVALID_ARGUMENT", "template UNIMPLEMENTED",
+         "template RESOURCE_EXHAUSTED", "render OK", "render INVALID_ARGUMENT",
+         "render UNIMPLEMENTED", "render RESOURCE_EXHAUSTED", "text OK",
+         "text INVALID_ARGUMENT", "vocabulary OK",
+         "vocabulary INVALID_ARGUMENT", "vocabulary UNIMPLEMENTED", "state OK",
+         "state INVALID_ARGUMENT", "state UNIMPLEMENTED"},
+        min_hits);
   }
 
  private:
-  void Count(absl::string_view what, const absl::Status& status) {
-    ++hits_[absl::StrCat(what, " ", absl::StatusCodeToString(status.code()))];
-  }
-
   template <typename Table>
   std::string Pick(const Table& table) {
     return std::string(table[random_.Below(std::size(table))]);
@@ -233,28 +220,7 @@ class Driver {
   // A few edits: bytes changed, stretches taken out, copied or put in.
   std::string Mutated(std::string text) {
     for (uint64_t edits = random_.Below(4); edits > 0; --edits) {
-      const size_t at = random_.Below(text.size() + 1);
-      const size_t length = random_.Below(12);
-      switch (random_.Below(5)) {
-        case 0:
-          text.insert(at, Pick(kWords));
-          break;
-        case 1:
-          text.erase(at, length);
-          break;
-        case 2:
-          text.insert(at, text.substr(random_.Below(text.size() + 1), length));
-          break;
-        case 3: {
-          const std::string word = Pick(kWords);
-          for (uint64_t i = random_.Below(300); i > 0; --i) {
-            text.insert(at, word);
-          }
-          break;
-        }
-        default:
-          if (at < text.size()) text[at] = static_cast<char>(random_.Next());
-      }
+      EditText(kWords, random_, text);
     }
     return text;
   }
@@ -279,7 +245,7 @@ class Driver {
     std::string source = Mutated(Pick(kTemplates));
     if (random_.Below(4) == 0) source += Mutated(Pick(kTemplates));
     const absl::StatusOr<jinja::Body> body = jinja::Parse(source);
-    Count("template", body.status());
+    report_.Count("template", body.status());
     if (!body.ok()) return;
     jinja::List messages;
     messages.depth = 2;
@@ -294,7 +260,7 @@ class Driver {
                                   /*output=*/1 << 14};
     const absl::StatusOr<jinja::Text> text =
         jinja::Render(*body, globals, jinja::World(), limits);
-    Count("render", text.status());
+    report_.Count("render", text.status());
     if (text.ok()) CheckProvenance(*text);
   }
 
@@ -333,7 +299,7 @@ class Driver {
       joined += part;
     }
     const auto ids = tokenizer_->EncodeRuns(runs);
-    Count("text", ids.status());
+    report_.Count("text", ids.status());
     CHECK(ids.ok() == IsUtf8(joined)) << ids.status().ToString();
     if (!ids.ok()) return;
     CHECK(*DecodeBytes(*tokenizer_, *ids, false) == joined)
@@ -379,7 +345,7 @@ class Driver {
       }
     }
     const auto tokenizer = CreateTokenizer(vocabulary);
-    Count("vocabulary", tokenizer.status());
+    report_.Count("vocabulary", tokenizer.status());
     if (!tokenizer.ok()) return;
     const auto ids =
         (*tokenizer)->Encode("aaab <s>\xC3\xA9 42", SpecialTokens::kParse);
@@ -395,7 +361,7 @@ class Driver {
     }
     const std::string bytes = Mutated(text.Serialize());
     auto parsed = SequenceText::Parse(bytes, tokenizer_.get());
-    Count("state", parsed.status());
+    report_.Count("state", parsed.status());
     if (!parsed.ok()) return;
     CHECK(parsed->Serialize() == bytes) << "a state that reads as another";
     CHECK(IsUtf8(parsed->Push('z').text)) << "text that is not UTF-8";
@@ -403,27 +369,16 @@ class Driver {
 
   SeededRandom random_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  std::map<std::string, uint64_t> hits_;
+  MutationReport report_;
 };
-
-int Main(int argc, char** argv) {
-  std::map<absl::string_view, uint64_t> options = {
-      {"--seed", 1}, {"--inputs", 100000}, {"--min-hits", 1}};
-  for (int i = 1; i < argc; i += 2) {
-    const auto option = options.find(argv[i]);
-    if (option == options.end() || i + 1 == argc ||
-        !absl::SimpleAtoi(argv[i + 1], &option->second)) {
-      std::fprintf(stderr, "usage: %s [--seed S] [--inputs N] [--min-hits H]\n",
-                   argv[0]);
-      return 2;
-    }
-  }
-  Driver driver(options["--seed"]);
-  driver.Run(options["--inputs"]);
-  return driver.Report(options["--min-hits"]) ? 0 : 1;
-}
 
 }  // namespace
 }  // namespace penstock
 
-int main(int argc, char** argv) { return penstock::Main(argc, argv); }
+int main(int argc, char** argv) {
+  const auto options = penstock::ParseMutationOptions(argc, argv);
+  if (!options) return 2;
+  penstock::Driver driver(options->seed);
+  driver.Run(options->inputs);
+  return driver.Report(options->min_hits);
+}

@@ -5,9 +5,7 @@
 // asked: then the run did not test it.
 
 #include <cstdint>
-#include <cstdio>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,10 +13,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/env/random.h"
+#include "common/env/testing/edit_text.h"
+#include "common/env/testing/mutation_report.h"
 #include "common/model/files/tokenizer_json/tokenizer_json.h"
 #include "common/model/text/tokenizer.h"
 #include "nlohmann/json.hpp"
@@ -108,31 +106,22 @@ class Driver {
         Edit(Pick(file));
       }
       std::string text = file.dump();
-      if (random_.Below(4) == 0) EditBytes(text);
+      if (random_.Below(4) == 0) {
+        EditText({"[", "{", "\"", "\\", ","}, random_, text);
+      }
       Exercise(text);
     }
   }
 
-  // Prints the outcomes; whether each came up at least `min_hits` times.
-  bool Report(uint64_t min_hits) {
-    bool enough = true;
-    for (const char* outcome :
-         {"read OK", "read INVALID_ARGUMENT", "read UNIMPLEMENTED", "create OK",
-          "create INVALID_ARGUMENT", "create UNIMPLEMENTED", "encode OK"}) {
-      const uint64_t hits = hits_[outcome];
-      std::printf("%-30s %10llu%s\n", outcome,
-                  static_cast<unsigned long long>(hits),
-                  hits < min_hits ? "  too few" : "");
-      enough = enough && hits >= min_hits;
-    }
-    return enough;
+  // The exit status; see MutationReport.
+  int Report(uint64_t min_hits) const {
+    return report_.Print(
+        {"read OK", "read INVALID_ARGUMENT", "read UNIMPLEMENTED", "create OK",
+         "create INVALID_ARGUMENT", "create UNIMPLEMENTED", "encode OK"},
+        min_hits);
   }
 
  private:
-  void Count(absl::string_view what, const absl::Status& status) {
-    ++hits_[absl::StrCat(what, " ", absl::StatusCodeToString(status.code()))];
-  }
-
   // A value somewhere in the tree.
   Json& Pick(Json& value) {
     if (!value.is_structured() || value.empty() || random_.Below(6) == 0) {
@@ -184,24 +173,6 @@ class Driver {
     }
   }
 
-  void EditBytes(std::string& text) {
-    const size_t at = random_.Below(text.size() + 1);
-    const size_t length = random_.Below(12);
-    switch (random_.Below(4)) {
-      case 0:
-        text.erase(at, length);
-        break;
-      case 1:
-        text.insert(at, std::string(random_.Below(64), "[{\"\\,"[length % 5]));
-        break;
-      case 2:
-        text.insert(at, text.substr(random_.Below(text.size() + 1), length));
-        break;
-      default:
-        if (at < text.size()) text[at] = static_cast<char>(random_.Next());
-    }
-  }
-
   void Exercise(const std::string& text) {
     static constexpr absl::string_view kConfigs[] = {
         "",
@@ -212,7 +183,7 @@ class Driver {
         R"({"add_bos_token": true, "chat_template": [{"name": "x"}]})"};
     const auto content = ReadTokenizerJson(
         {text, kConfigs[random_.Below(std::size(kConfigs))], ""}, kRows);
-    Count("read", content.status());
+    report_.Count("read", content.status());
     if (!content.ok()) {
       CHECK(absl::StartsWith(content.status().message(), "tokenizer"))
           << content.status().ToString();
@@ -222,13 +193,13 @@ class Driver {
     CHECK(vocabulary.tokens.size() == kRows && vocabulary.kinds.size() == kRows)
         << "a row without a token";
     const auto tokenizer = CreateTokenizer(vocabulary);
-    Count("create", tokenizer.status());
+    report_.Count("create", tokenizer.status());
     if (!tokenizer.ok()) return;
     for (const SpecialTokens special :
          {SpecialTokens::kParse, SpecialTokens::kPlain}) {
       const auto ids =
           (*tokenizer)->Encode(" abc  cc<s> \xC3\xA9! 12aaab\n", special);
-      Count("encode", ids.status());
+      report_.Count("encode", ids.status());
       // Patterns may ask for more than is allowed.
       if (!ids.ok()) continue;
       CHECK(DecodeBytes(**tokenizer, *ids, true).ok()) << "ids of no token";
@@ -237,27 +208,16 @@ class Driver {
 
   SeededRandom random_;
   std::vector<Json> files_;
-  std::map<std::string, uint64_t> hits_;
+  MutationReport report_;
 };
-
-int Main(int argc, char** argv) {
-  std::map<absl::string_view, uint64_t> options = {
-      {"--seed", 1}, {"--inputs", 100000}, {"--min-hits", 1}};
-  for (int i = 1; i < argc; i += 2) {
-    const auto option = options.find(argv[i]);
-    if (option == options.end() || i + 1 == argc ||
-        !absl::SimpleAtoi(argv[i + 1], &option->second)) {
-      std::fprintf(stderr, "usage: %s [--seed S] [--inputs N] [--min-hits H]\n",
-                   argv[0]);
-      return 2;
-    }
-  }
-  Driver driver(options["--seed"]);
-  driver.Run(options["--inputs"]);
-  return driver.Report(options["--min-hits"]) ? 0 : 1;
-}
 
 }  // namespace
 }  // namespace penstock
 
-int main(int argc, char** argv) { return penstock::Main(argc, argv); }
+int main(int argc, char** argv) {
+  const auto options = penstock::ParseMutationOptions(argc, argv);
+  if (!options) return 2;
+  penstock::Driver driver(options->seed);
+  driver.Run(options->inputs);
+  return driver.Report(options->min_hits);
+}

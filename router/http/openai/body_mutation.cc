@@ -6,18 +6,16 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <iterator>
-#include <map>
 #include <string>
 #include <variant>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
 #include "common/env/random.h"
+#include "common/env/testing/edit_text.h"
+#include "common/env/testing/mutation_report.h"
 #include "common/model/utf8.h"
 #include "router/http/openai/http_error.h"
 #include "router/http/openai/json_body.h"
@@ -118,22 +116,14 @@ class Driver {
     }
   }
 
-  // Prints the outcomes; whether each came up at least `min_hits` times.
-  bool Report(uint64_t min_hits) {
-    bool enough = true;
-    for (const absl::string_view outcome :
-         {"json OK", "json INVALID_ARGUMENT", "chat OK",
-          "chat INVALID_ARGUMENT", "chat UNIMPLEMENTED", "completion OK",
-          "completion INVALID_ARGUMENT", "completion UNIMPLEMENTED",
-          "tokenize OK", "tokenize INVALID_ARGUMENT", "detokenize OK",
-          "detokenize INVALID_ARGUMENT"}) {
-      const uint64_t hits = hits_[std::string(outcome)];
-      std::printf("%-30s %10llu%s\n", std::string(outcome).c_str(),
-                  static_cast<unsigned long long>(hits),
-                  hits < min_hits ? "  too few" : "");
-      enough = enough && hits >= min_hits;
-    }
-    return enough;
+  // The exit status; see MutationReport.
+  int Report(uint64_t min_hits) const {
+    return report_.Print(
+        {"json OK", "json INVALID_ARGUMENT", "chat OK", "chat INVALID_ARGUMENT",
+         "chat UNIMPLEMENTED", "completion OK", "completion INVALID_ARGUMENT",
+         "completion UNIMPLEMENTED", "tokenize OK", "tokenize INVALID_ARGUMENT",
+         "detokenize OK", "detokenize INVALID_ARGUMENT"},
+        min_hits);
   }
 
  private:
@@ -142,38 +132,21 @@ class Driver {
     return std::string(table[random_.Below(std::size(table))]);
   }
 
-  // A few edits: bytes changed, stretches taken out, copied or put in.
+  // A value in place of another: the usual mistake of a client.
+  void ReplaceValue(std::string& text) {
+    const size_t colon = text.find(':', random_.Below(text.size() + 1));
+    if (colon == std::string::npos) return;
+    const size_t end = text.find_first_of(",}", colon);
+    text.replace(colon + 1, end - colon - 1, Pick(kWords));
+  }
+
+  // A few edits.
   std::string Mutated(std::string text) {
     for (uint64_t edits = random_.Below(4); edits > 0; --edits) {
-      const size_t at = random_.Below(text.size() + 1);
-      const size_t length = random_.Below(12);
-      switch (random_.Below(6)) {
-        case 0:
-          text.insert(at, Pick(kWords));
-          break;
-        case 1:
-          text.erase(at, length);
-          break;
-        case 2:
-          text.insert(at, text.substr(random_.Below(text.size() + 1), length));
-          break;
-        case 3: {
-          const std::string word = Pick(kWords);
-          for (uint64_t i = random_.Below(100); i > 0; --i) {
-            text.insert(at, word);
-          }
-          break;
-        }
-        case 4:
-          // A value in place of another: the usual mistake of a client.
-          if (const size_t colon = text.find(':', at);
-              colon != std::string::npos) {
-            const size_t end = text.find_first_of(",}", colon);
-            text.replace(colon + 1, end - colon - 1, Pick(kWords));
-          }
-          break;
-        default:
-          if (at < text.size()) text[at] = static_cast<char>(random_.Next());
+      if (random_.Below(6) == 0) {
+        ReplaceValue(text);
+      } else {
+        EditText(kWords, random_, text);
       }
     }
     return text;
@@ -181,7 +154,7 @@ class Driver {
 
   // An error is one that a client can be told: short, and in whole characters.
   void Check(absl::string_view what, const absl::Status& status) {
-    ++hits_[absl::StrCat(what, " ", absl::StatusCodeToString(status.code()))];
+    report_.Count(what, status);
     if (status.ok()) return;
     const HttpError error = ToHttpError(status, AnswerKind::kChat);
     CHECK(error.status == 400) << status.ToString();
@@ -253,27 +226,16 @@ class Driver {
   }
 
   SeededRandom random_;
-  std::map<std::string, uint64_t> hits_;
+  MutationReport report_;
 };
-
-int Main(int argc, char** argv) {
-  std::map<absl::string_view, uint64_t> options = {
-      {"--seed", 1}, {"--inputs", 100000}, {"--min-hits", 1}};
-  for (int i = 1; i < argc; i += 2) {
-    const auto option = options.find(argv[i]);
-    if (option == options.end() || i + 1 == argc ||
-        !absl::SimpleAtoi(argv[i + 1], &option->second)) {
-      std::fprintf(stderr, "usage: %s [--seed S] [--inputs N] [--min-hits H]\n",
-                   argv[0]);
-      return 2;
-    }
-  }
-  Driver driver(options["--seed"]);
-  driver.Run(options["--inputs"]);
-  return driver.Report(options["--min-hits"]) ? 0 : 1;
-}
 
 }  // namespace
 }  // namespace penstock
 
-int main(int argc, char** argv) { return penstock::Main(argc, argv); }
+int main(int argc, char** argv) {
+  const auto options = penstock::ParseMutationOptions(argc, argv);
+  if (!options) return 2;
+  penstock::Driver driver(options->seed);
+  driver.Run(options->inputs);
+  return driver.Report(options->min_hits);
+}
