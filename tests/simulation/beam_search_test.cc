@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/simulation/sim_cluster.h"
+#include "tools/simulator/sim_cluster.h"
 
 namespace penstock {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/simulation/sim_cluster.h"
+#include "tools/simulator/sim_cluster.h"
 
 namespace penstock {
 namespace {

@@ -9,8 +9,8 @@
 #include "common/peer/error_reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/simulation/sim_backend.h"
-#include "tests/simulation/sim_model.h"
+#include "tools/simulator/sim_backend.h"
+#include "tools/simulator/sim_model.h"
 
 namespace penstock {
 namespace {

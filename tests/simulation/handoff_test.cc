@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/peer/error_reason.h"
 #include "gtest/gtest.h"
-#include "tests/simulation/sim_worker.h"
+#include "tools/simulator/sim_worker.h"
 
 namespace penstock {
 namespace {

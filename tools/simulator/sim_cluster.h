@@ -11,7 +11,7 @@
 #include "common/env/random.h"
 #include "router/core/least_time_policy.h"
 #include "router/core/router_core.h"
-#include "tests/simulation/sim_worker.h"
+#include "tools/simulator/sim_worker.h"
 
 namespace penstock {
 

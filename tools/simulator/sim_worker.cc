@@ -1,4 +1,4 @@
-#include "tests/simulation/sim_worker.h"
+#include "tools/simulator/sim_worker.h"
 
 #include "common/base/check.h"
 

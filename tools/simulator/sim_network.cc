@@ -1,4 +1,4 @@
-#include "tests/simulation/sim_network.h"
+#include "tools/simulator/sim_network.h"
 
 #include <cstring>
 #include <optional>

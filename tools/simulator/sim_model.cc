@@ -1,4 +1,4 @@
-#include "tests/simulation/sim_model.h"
+#include "tools/simulator/sim_model.h"
 
 #include <algorithm>
 #include <cmath>

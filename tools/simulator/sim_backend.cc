@@ -1,11 +1,11 @@
-#include "tests/simulation/sim_backend.h"
+#include "tools/simulator/sim_backend.h"
 
 #include <cstring>
 #include <map>
 #include <utility>
 
 #include "common/base/check.h"
-#include "tests/simulation/sim_model.h"
+#include "tools/simulator/sim_model.h"
 
 namespace penstock {
 

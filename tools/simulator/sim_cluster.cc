@@ -1,4 +1,4 @@
-#include "tests/simulation/sim_cluster.h"
+#include "tools/simulator/sim_cluster.h"
 
 #include <utility>
 

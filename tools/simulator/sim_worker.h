@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "common/worker/core/worker_core.h"
-#include "tests/simulation/sim_backend.h"
-#include "tests/simulation/sim_model.h"
-#include "tests/simulation/sim_network.h"
+#include "tools/simulator/sim_backend.h"
+#include "tools/simulator/sim_model.h"
+#include "tools/simulator/sim_network.h"
 
 namespace penstock {
 

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace penstock {
+
+// Everything that can go wrong in a simulated cluster.
+enum class FaultKind {
+  // Between `host` and `peer` (both directions; an empty peer: all of them),
+  // while it lasts.
+  kPartition,  // nothing arrives; streams break when keepalives are missed
+  kHalfOpen,   // what `host` sends is lost, and it does not notice
+  kDelay,      // `amount` seconds more for everything
+  kSlowLink,   // bandwidth is divided by `amount`
+  // Pages on their way between them, each with probability `amount`.
+  kPostFails,       // fails to post, or fails half way
+  kCompletionLost,  // arrives, but the source hears nothing until its deadline
+  kPageDuplicated,
+  kPageReordered,  // held back behind later ones
+  kPageCorrupted,  // a bit flips behind the sender's checksum
+  kLateWrite,      // lands after its post was cancelled or expired
+  // Control messages between them, each with probability `amount`. Streams are
+  // reliable: a lost message is a broken stream soon after.
+  kStreamBreaks,
+  // A whole host.
+  kKill,       // the process is gone; `lasts` > 0: it is back then, at the same
+               // address, with another incarnation
+  kFreeze,     // stopped; what happened meanwhile is handled when it wakes
+  kSlow,       // its steps take `amount` times as long
+  kClockJump,  // its clock is `amount` seconds ahead of what it was
+  kClockDrift,    // its clock runs `amount` times as fast
+  kStepFails,     // its next backend step fails
+  kKvFull,        // `amount` of its free blocks are taken away
+  kDrain,         // it is told to drain
+  kNoHeartbeats,  // its load reports do not reach the router
+};
+
+// One fault, as data: a plan is shrunk by leaving some out.
+struct Fault {
+  FaultKind kind = FaultKind::kKill;
+  absl::Duration at;     // from the start of the run
+  absl::Duration lasts;  // zero: once, or to the end of the run
+  std::string host;      // "router", "prefill0", "decode2", ...
+  std::string peer;      // empty: any
+  double amount = 1;
+
+  friend bool operator==(const Fault&, const Fault&) = default;
+};
+
+// "kill" for kKill, and so on: the names in plans and logs.
+absl::string_view FaultName(FaultKind kind);
+
+// One line, "kill at 1.5s for 200ms host prefill0", and back.
+std::string FormatFault(const Fault& fault);
+absl::StatusOr<Fault> ParseFault(absl::string_view line);
+
+}  // namespace penstock

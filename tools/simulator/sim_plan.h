@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tools/simulator/fault.h"
+#include "tools/simulator/sim_cluster.h"
+
+namespace penstock {
+
+// A request that a run submits.
+struct PlannedRequest {
+  absl::Duration at;
+  // Tokens of the prompt: the first `shared` of them are those of every prompt
+  // with the same `prefix`, the rest its own.
+  int prompt = 1;
+  int prefix = 0;
+  int shared = 0;
+  int max_tokens = 1;
+  int n = 1;
+  int best_of = 0;
+  int beam_width = 0;
+  int prompt_logprobs = -1;
+  double temperature = 1;
+  bool penalties = false;  // frequency, presence and repetition
+  std::string stop;        // a stop string; empty: none
+  absl::Duration timeout = absl::InfiniteDuration();
+  absl::Duration cancel_after = absl::InfiniteDuration();
+};
+
+// A whole run as data: equal plans give equal logs.
+struct SimPlan {
+  SimClusterOptions cluster;  // its seed is the run's
+  std::vector<PlannedRequest> requests;
+  std::vector<Fault> faults;
+  // Once the last fault is over, everything has to have drained within this.
+  absl::Duration drain_bound = absl::Minutes(2);
+};
+
+struct SimReport {
+  // Empty, or the first promise that was broken, and when.
+  std::string violation;
+  std::vector<std::string> last_events;  // when violated
+  uint64_t log_hash = 0;
+  int64_t events = 0;
+  int64_t faults = 0;  // that took effect
+  int requests = 0, finished = 0, failed = 0, refused = 0;
+  int64_t tokens = 0;           // delivered
+  int64_t tokens_computed = 0;  // rows of all steps
+  absl::Duration virtual_time;
+};
+
+// Runs a plan to its end or its first violation, checking every invariant after
+// every event.
+SimReport RunPlan(const SimPlan& plan);
+
+// A random cluster, load and faults, all from the seed.
+SimPlan RandomPlan(uint64_t seed);
+
+// A smaller plan that still breaks the same promise: faults first, then
+// requests, are left out while it does. `plan` must fail.
+SimPlan Shrink(const SimPlan& plan, int max_runs);
+
+}  // namespace penstock
