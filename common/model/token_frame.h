@@ -24,6 +24,9 @@ struct FrameToken {
   TokenId id = 0;
   std::string text;
   TokenLogprobs logprobs;  // empty unless asked for
+  // State of the mirostat sampler after this token, for whoever goes on after
+  // it; 0 when another sampler drew. Not shown to clients.
+  float mirostat_mu = 0;
 };
 
 struct Usage {

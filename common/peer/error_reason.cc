@@ -1,5 +1,6 @@
 #include "common/peer/error_reason.h"
 
+#include <algorithm>
 #include <iterator>
 #include <vector>
 
@@ -7,11 +8,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/check.h"
 
 namespace penstock {
 namespace {
 
 constexpr absl::string_view kUrl = "penstock/error";
+constexpr absl::string_view kKeptUrl = "penstock/kept-tokens";
 
 struct Row {
   ErrorReason reason;
@@ -82,6 +85,14 @@ ErrorReason ReasonOf(absl::StatusCode code) {
   }
 }
 
+int KeptTokensOf(const absl::Status& status) {
+  int tokens = 0;
+  auto payload = status.GetPayload(kKeptUrl);
+  if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &tokens))
+    return 0;
+  return std::max(tokens, 0);
+}
+
 }  // namespace
 
 absl::string_view ReasonName(ErrorReason reason) { return RowOf(reason).name; }
@@ -101,8 +112,15 @@ absl::Status MakeError(ErrorReason reason, absl::string_view message,
   return status;
 }
 
+absl::Status WithKeptTokens(absl::Status status, int tokens) {
+  CHECK(!status.ok() && tokens >= 0);
+  status.SetPayload(kKeptUrl, absl::Cord(absl::StrCat(tokens)));
+  return status;
+}
+
 ErrorInfo ErrorInfoOf(const absl::Status& status) {
   ErrorInfo info;
+  info.kept_tokens = KeptTokensOf(status);
   info.reason = ReasonOf(status.code());
   info.retryable = RowOf(info.reason).retryable;
   auto payload = status.GetPayload(kUrl);

@@ -35,6 +35,9 @@ struct ErrorInfo {
   std::string field;  // empty: no single field is to blame
   bool retryable = false;
   absl::Duration retry_after;  // zero: no advice
+  // Set by a worker that holds the KV of this many leading tokens of the
+  // request, under a lease, for the request's next attempt.
+  int kept_tokens = 0;
 };
 
 absl::string_view ReasonName(ErrorReason reason);
@@ -47,6 +50,9 @@ absl::string_view OutcomeName(const absl::Status& status);
 absl::Status MakeError(ErrorReason reason, absl::string_view message,
                        absl::string_view field = "",
                        absl::Duration retry_after = absl::ZeroDuration());
+
+// The same error, and what the worker kept. Precondition: not OK, tokens >= 0.
+absl::Status WithKeptTokens(absl::Status status, int tokens);
 
 // The attached info; for a plain status one made from its code.
 ErrorInfo ErrorInfoOf(const absl::Status& status);

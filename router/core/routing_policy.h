@@ -11,11 +11,20 @@
 
 namespace penstock {
 
+// A worker that holds the KV of leading tokens for this request's next attempt,
+// whatever the index says. It may serve as the prefill of a handoff even when
+// it drains or has no prefill role: it only has the rest to compute.
+struct KeptPrefix {
+  WorkerKey worker;
+  int tokens = 0;
+};
+
 // What placing a request depends on.
 struct RequestFacts {
-  int prompt_tokens = 0;
-  int max_tokens = 0;
-  absl::Span<const BlockHash> chain;  // of the prompt's full blocks
+  int prompt_tokens = 0;  // on a later attempt: with the delivered ones
+  int max_tokens = 0;     // that are still to come
+  absl::Span<const BlockHash> chain;  // of the full blocks of those tokens
+  absl::Span<const KeptPrefix> kept;
   // Workers that a failed attempt wants left out.
   absl::Span<const std::string> avoid;
   int answers = 1;  // over one prompt's blocks
