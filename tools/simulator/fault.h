@@ -39,14 +39,15 @@ enum class FaultKind {
   kDrain,         // it is told to drain
   kNoHeartbeats,  // its load reports do not reach the router
 };
+inline constexpr int kFaultKinds = 20;
 
 // One fault, as data: a plan is shrunk by leaving some out.
 struct Fault {
   FaultKind kind = FaultKind::kKill;
-  absl::Duration at;     // from the start of the run
-  absl::Duration lasts;  // zero: once, or to the end of the run
-  std::string host;      // "router", "prefill0", "decode2", ...
-  std::string peer;      // empty: any
+  absl::Duration at;          // from the start of the run
+  absl::Duration lasts = {};  // zero: once, or to the end of the run
+  std::string host = {};      // "router", "prefill0", "decode2", ...
+  std::string peer = {};      // empty: any
   double amount = 1;
 
   friend bool operator==(const Fault&, const Fault&) = default;
@@ -55,7 +56,9 @@ struct Fault {
 // "kill" for kKill, and so on: the names in plans and logs.
 absl::string_view FaultName(FaultKind kind);
 
-// One line, "kill at 1.5s for 200ms host prefill0", and back.
+// One line, "kill at 1.5s for 200ms host prefill0", and back: the kind, then
+// the fields at, for, host, peer and amount, in any order; one that is left out
+// has its default. INVALID_ARGUMENT quotes the line and says what is wrong.
 std::string FormatFault(const Fault& fault);
 absl::StatusOr<Fault> ParseFault(absl::string_view line);
 

@@ -207,8 +207,11 @@ void SimCluster::StartWorker(const std::string& name, WorkerRoles roles) {
 void SimCluster::Heartbeat(const WorkerKey& key) {
   SimWorker* alive = worker(key.name);
   if (alive == nullptr || alive->key() != key) return;
-  SendCacheEvents(*alive);
-  absl::Status known = router_->OnLoad(key, alive->core().Load());
+  absl::Status known;
+  if (clock_.Now() >= muted_[key.name] && !alive->frozen()) {
+    SendCacheEvents(*alive);
+    known = router_->OnLoad(key, alive->core().Load());
+  }
   if (known.ok()) {
     After(options_.router.workers.heartbeat_interval,
           [this, key] { Heartbeat(key); });
@@ -276,6 +279,48 @@ void SimCluster::Kill(const std::string& name) {
 
 void SimCluster::Restart(const std::string& name) {
   StartWorker(name, roles_.at(name));
+}
+
+void SimCluster::Inject(const Fault& fault) {
+  CHECK(fault.host == "router" || roles_.contains(fault.host)) << fault.host;
+  timers_.Schedule(std::max(clock_.Now(), Instant::FromNanos(1) + fault.at),
+                   [this, fault] { Begin(fault); });
+}
+
+void SimCluster::Begin(const Fault& fault) {
+  SimWorker* target = worker(fault.host);
+  if (target == nullptr) return;
+  Log(FormatFault(fault));
+  const bool ends = fault.lasts > absl::ZeroDuration();
+  switch (fault.kind) {
+    case FaultKind::kKill:
+      Kill(fault.host);
+      if (ends) After(fault.lasts, [this, fault] { Restart(fault.host); });
+      break;
+    case FaultKind::kFreeze:
+      target->set_frozen(true);
+      if (ends) {
+        After(fault.lasts, [this, key = target->key()] {
+          SimWorker* woken = worker(key.name);
+          if (woken != nullptr && woken->key() == key) woken->set_frozen(false);
+        });
+      }
+      break;
+    case FaultKind::kStepFails:
+      target->backend().FailNextStep(absl::InternalError("the step failed"));
+      break;
+    case FaultKind::kDrain:
+      target->core().BeginDrain();
+      target->Settle();
+      break;
+    case FaultKind::kNoHeartbeats:
+      muted_[fault.host] =
+          ends ? clock_.Now() + fault.lasts : Instant::Infinite();
+      break;
+    default:
+      return;
+  }
+  ++faults_;
 }
 
 SimWorker* SimCluster::worker(const std::string& name) {

@@ -11,6 +11,7 @@
 #include "common/env/random.h"
 #include "router/core/least_time_policy.h"
 #include "router/core/router_core.h"
+#include "tools/simulator/fault.h"
 #include "tools/simulator/sim_worker.h"
 
 namespace penstock {
@@ -67,6 +68,12 @@ class SimCluster {
   // Same name, new incarnation.
   void Restart(const std::string& worker);
 
+  // Makes a fault happen at `fault.at` after the start of the run (the making
+  // of this object); at once when that is past. CHECKs that its host is known.
+  void Inject(const Fault& fault);
+  // Faults that took effect: those on a host that was alive, say.
+  int64_t faults() const { return faults_; }
+
   // Runs `action` at a virtual time from now.
   void After(absl::Duration delay, std::function<void()> action);
 
@@ -94,6 +101,7 @@ class SimCluster {
   void StartWorker(const std::string& name, WorkerRoles roles);
   void Heartbeat(const WorkerKey& key);
   void SendCacheEvents(SimWorker& worker);
+  void Begin(const Fault& fault);
 
   SimClusterOptions options_;
   ManualClock clock_;
@@ -115,6 +123,8 @@ class SimCluster {
   std::vector<std::unique_ptr<SimWorker>> graveyard_;
   std::vector<std::unique_ptr<SimClient>> clients_;
   absl::Status refused_;
+  std::map<std::string, Instant> muted_;  // no heartbeats until then
+  int64_t faults_ = 0;
   uint64_t next_incarnation_ = 1;
   std::vector<std::string> log_;
 };

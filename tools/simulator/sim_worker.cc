@@ -42,6 +42,7 @@ SimWorker::SimWorker(SimWorkerOptions options, SimNetwork* network,
 SimWorker::~SimWorker() = default;
 
 void SimWorker::Settle() {
+  if (frozen_) return;
   while (core_->Tick()) {
   }
   core_->pool().CheckConservation();

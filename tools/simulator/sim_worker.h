@@ -34,9 +34,13 @@ class SimWorker {
   const WorkerKey& key() const { return key_; }
   // Runs the core until it has nothing more to do at this instant.
   void Settle();
+  // While frozen, Settle does nothing.
+  void set_frozen(bool frozen) { frozen_ = frozen; }
+  bool frozen() const { return frozen_; }
 
  private:
   WorkerKey key_;
+  bool frozen_ = false;
   std::vector<uint8_t> memory_;
   std::unique_ptr<SimBackend> backend_;
   std::unique_ptr<PeerNetwork> peers_;
