@@ -157,6 +157,7 @@ SimCluster::SimCluster(SimClusterOptions options)
       network_(std::make_unique<SimNetwork>(
           &clock_, &timers_, &hasher_, SimModel::Layout(), options_.latency)),
       legs_(std::make_unique<Legs>(this)) {
+  if (options_.tokenizer == nullptr) options_.tokenizer = &tokenizer_;
   network_->trace = [this](const std::string& line) { Log(line); };
   options_.router.workers.content = ContentId(42);
   RouterCore::Ports ports;
@@ -166,7 +167,7 @@ SimCluster::SimCluster(SimClusterOptions options)
   ports.hasher = &hasher_;
   ports.policy = policy_.get();
   ports.legs = legs_.get();
-  ports.probe = &probe_;
+  ports.probe = options_.probe != nullptr ? options_.probe : &probe_;
   auto router = RouterCore::Create(options_.router, ports);
   CHECK(router.ok()) << router.status().ToString();
   router_ = *std::move(router);
@@ -193,8 +194,8 @@ void SimCluster::StartWorker(const std::string& name, WorkerRoles roles) {
   SimWorkerOptions options = options_.worker;
   options.key = {name, Incarnation(next_incarnation_++)};
   options.roles = roles;
-  workers_[name] = std::make_unique<SimWorker>(options, network_.get(), &clock_,
-                                               &timers_, &hasher_, &tokenizer_);
+  workers_[name] = std::make_unique<SimWorker>(
+      options, network_.get(), &clock_, &timers_, &hasher_, options_.tokenizer);
   cache_sent_[name] = 0;
   WorkerInfo info = workers_[name]->core().Info();
   info.control_address = name;

@@ -24,6 +24,9 @@ struct SimClusterOptions {
   SimWorkerOptions worker;  // of each; key and roles are filled in
   RouterCore::Options router;
   absl::Duration latency = absl::Milliseconds(1);
+  // Outlive the cluster; null: SimTokenizer, and nobody listens.
+  const Tokenizer* tokenizer = nullptr;
+  RouterProbe* probe = nullptr;
 };
 
 // What the client of one request saw.
@@ -87,6 +90,9 @@ class SimCluster {
   std::string Check() const;
 
   RouterCore& router() { return *router_; }
+  // The virtual time.
+  Instant Now() const { return clock_.Now(); }
+  const BlockHasher& hasher() const { return hasher_; }
   SimWorker* worker(const std::string& name);
   SimNetwork& network() { return *network_; }
   const std::vector<std::string>& log() const { return log_; }
