@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "common/peer/error_reason.h"
+#include "common/rpc/wire_check.h"
 #include "protos/errors.pb.h"
 
 namespace penstock {
@@ -24,6 +26,7 @@ std::string EncodeDetails(const absl::Status& status) {
   detail.set_field(info.field);
   detail.set_retryable(info.retryable);
   detail.set_retry_after_ms(static_cast<uint32_t>(RetryMillis(info)));
+  detail.set_kept_tokens(static_cast<uint32_t>(info.kept_tokens));
   v1::StatusDetails details;
   details.set_code(static_cast<int>(status.code()));
   details.set_message(std::string(status.message()));
@@ -61,8 +64,13 @@ absl::Status FromGrpc(const grpc::Status& status) {
     const auto reason = static_cast<ErrorReason>(detail->reason());
     // A detail that contradicts the code is not one of ours.
     if (CodeOf(reason) == code) {
-      return MakeError(reason, status.error_message(), detail->field(),
-                       absl::Milliseconds(detail->retry_after_ms()));
+      absl::Status error =
+          MakeError(reason, status.error_message(), detail->field(),
+                    absl::Milliseconds(detail->retry_after_ms()));
+      const uint32_t kept = detail->kept_tokens();
+      // A claim beyond any prompt is no claim.
+      if (kept == 0 || kept > kMaxWireCount) return error;
+      return WithKeptTokens(std::move(error), static_cast<int>(kept));
     }
   }
   return absl::Status(code, status.error_message());

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/peer/error_reason.h"
+#include "common/rpc/leg_wire.h"
 #include "common/rpc/wire_check.h"
 #include "common/rpc/wire_expectations.h"
-#include "common/rpc/worker_wire.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "protos/inference.pb.h"

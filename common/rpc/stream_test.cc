@@ -235,6 +235,21 @@ TEST(GrpcStatusTest, EveryReasonTravelsUnderItsOwnName) {
   }
 }
 
+TEST(GrpcStatusTest, WhatAWorkerKeptTravels) {
+  const absl::Status sent =
+      WithKeptTokens(MakeError(ErrorReason::kDraining, "why"), 4711);
+  const absl::Status got = FromGrpc(ToGrpc(sent));
+  EXPECT_EQ(ErrorInfoOf(got).kept_tokens, 4711);
+  EXPECT_EQ(ErrorInfoOf(got).reason, ErrorReason::kDraining);
+  const absl::Status plain =
+      FromGrpc(ToGrpc(MakeError(ErrorReason::kDraining, "why")));
+  EXPECT_EQ(ErrorInfoOf(plain).kept_tokens, 0);
+  // Nobody has so many.
+  const absl::Status absurd =
+      WithKeptTokens(MakeError(ErrorReason::kDraining, "why"), 1 << 30);
+  EXPECT_EQ(ErrorInfoOf(FromGrpc(ToGrpc(absurd))).kept_tokens, 0);
+}
+
 TEST(GrpcStatusTest, DetailsThatAreNotOursAreDropped) {
   const grpc::Status nonsense(grpc::StatusCode::ABORTED, "m", "\xff\xff");
   EXPECT_EQ(FromGrpc(nonsense), absl::AbortedError("m"));

@@ -5,9 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/frame_proto.h"
 #include "common/rpc/overloaded.h"
-#include "common/rpc/sampling_proto.h"
 #include "common/rpc/transport_proto.h"
 #include "common/rpc/wire_check.h"
 #include "protos/worker.pb.h"
@@ -17,61 +15,6 @@ namespace {
 
 using penstock::FromProto;
 using penstock::ToProto;
-
-v1::PreparedRequest ToProto(const GenerateRequest& request) {
-  v1::PreparedRequest proto;
-  proto.set_id(request.id.value());
-  proto.set_client_request_id(request.client_request_id);
-  proto.set_model(request.model);
-  proto.mutable_prompt()->Add(request.prompt.begin(), request.prompt.end());
-  *proto.mutable_sampling() = ToProto(request.sampling);
-  *proto.mutable_stop() = ToProto(request.stop);
-  proto.set_tenant(request.tenant);
-  proto.set_cache_salt(request.cache_salt);
-  proto.set_priority(request.priority);
-  if (request.timeout != absl::InfiniteDuration()) {
-    proto.set_timeout_us(ToWireMicros(request.timeout));
-  }
-  proto.set_n(request.n);
-  proto.set_best_of(request.best_of);
-  if (request.beam.width > 0) *proto.mutable_beam() = ToProto(request.beam);
-  if (request.prompt_logprobs >= 0) {
-    proto.set_prompt_logprobs(request.prompt_logprobs);
-  }
-  return proto;
-}
-
-absl::StatusOr<GenerateRequest> FromProto(v1::PreparedRequest* proto) {
-  GenerateRequest request;
-  request.id = RequestId(proto->id());
-  if (!request.id) return Refuse("request.id", "is 0");
-  request.client_request_id = std::move(*proto->mutable_client_request_id());
-  request.model = std::move(*proto->mutable_model());
-  RETURN_IF_ERROR(WireCount("request.prompt", proto->prompt_size()).status());
-  request.prompt.assign(proto->prompt().begin(), proto->prompt().end());
-  ASSIGN_OR_RETURN(request.sampling, FromProto(proto->sampling()));
-  ASSIGN_OR_RETURN(request.stop, FromProto(std::move(*proto->mutable_stop())));
-  request.tenant = std::move(*proto->mutable_tenant());
-  request.cache_salt = std::move(*proto->mutable_cache_salt());
-  request.priority = proto->priority();
-  if (proto->has_timeout_us()) {
-    ASSIGN_OR_RETURN(request.timeout,
-                     WireMicros("request.timeout_us", proto->timeout_us()));
-  }
-  ASSIGN_OR_RETURN(request.n, WireCount("request.n", proto->n()));
-  if (request.n == 0) return Refuse("request.n", "is 0");
-  ASSIGN_OR_RETURN(request.best_of,
-                   WireCount("request.best_of", proto->best_of()));
-  if (proto->has_beam()) {
-    ASSIGN_OR_RETURN(request.beam, FromProto(proto->beam()));
-  }
-  if (proto->has_prompt_logprobs()) {
-    ASSIGN_OR_RETURN(
-        request.prompt_logprobs,
-        WireCount("request.prompt_logprobs", proto->prompt_logprobs()));
-  }
-  return request;
-}
 
 v1::WorkerInfo ToProto(const WorkerInfo& info) {
   v1::WorkerInfo proto;
@@ -257,63 +200,6 @@ CacheSnapshot FromProto(const v1::CacheSnapshot& proto) {
 }
 
 }  // namespace
-
-std::string EncodeLegRequest(const LegRequest& request) {
-  v1::LegRequest proto;
-  *proto.mutable_protocol() = ToProto(kProtocol);
-  *proto.mutable_request() = ToProto(request.request);
-  proto.set_attempt(request.attempt.value());
-  if (!request.partner.worker.empty()) {
-    proto.mutable_partner()->set_worker(request.partner.worker);
-    proto.mutable_partner()->set_control(request.partner.control);
-  }
-  proto.set_worker_incarnation(request.worker_incarnation.value());
-  return proto.SerializeAsString();
-}
-
-absl::StatusOr<LegRequest> DecodeLegRequest(absl::string_view bytes) {
-  v1::LegRequest proto;
-  RETURN_IF_ERROR(ParseMessage(bytes, &proto));
-  RETURN_IF_ERROR(CheckProtocol("the router", proto.protocol()));
-  LegRequest request;
-  ASSIGN_OR_RETURN(request.request, FromProto(proto.mutable_request()));
-  request.attempt = AttemptId(proto.attempt());
-  if (!request.attempt) return Refuse("attempt", "is 0");
-  if (proto.has_partner()) {
-    RETURN_IF_ERROR(CheckName("partner.worker", proto.partner().worker()));
-    request.partner.worker = proto.partner().worker();
-    request.partner.control = proto.partner().control();
-    if (request.partner.control.size() > kMaxWireName) {
-      return Refuse("partner.control", "is too long");
-    }
-  }
-  request.worker_incarnation = Incarnation(proto.worker_incarnation());
-  return request;
-}
-
-std::string EncodeLegEvent(const LegEvent& event) {
-  v1::LegEvent proto;
-  if (const auto* frame = std::get_if<TokenFrame>(&event)) {
-    *proto.mutable_frame() = ToProto(*frame);
-  } else {
-    proto.mutable_accepted();
-  }
-  return proto.SerializeAsString();
-}
-
-absl::StatusOr<LegEvent> DecodeLegEvent(absl::string_view bytes) {
-  v1::LegEvent proto;
-  RETURN_IF_ERROR(ParseMessage(bytes, &proto));
-  switch (proto.event_case()) {
-    case v1::LegEvent::kAccepted:
-      return LegAccepted{};
-    case v1::LegEvent::kFrame:
-      return FromProto(std::move(*proto.mutable_frame()));
-    case v1::LegEvent::EVENT_NOT_SET:
-      break;
-  }
-  return Refuse("event", "is missing or unknown");
-}
 
 std::string EncodeWorkerMessage(const WorkerMessage& message) {
   v1::WorkerMessage proto;

@@ -6,23 +6,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/peer/leg.h"
 #include "common/peer/worker_report.h"
 
 namespace penstock {
 
-// Messages between router and workers, as bytes. Encoding never fails;
-// decoding checks everything (INVALID_ARGUMENT names the field) and refuses a
-// peer whose protocol range does not meet ours (FAILED_PRECONDITION).
-
-std::string EncodeLegRequest(const LegRequest& request);
-absl::StatusOr<LegRequest> DecodeLegRequest(absl::string_view bytes);
-
-struct LegAccepted {};
-using LegEvent = std::variant<LegAccepted, TokenFrame>;
-
-std::string EncodeLegEvent(const LegEvent& event);
-absl::StatusOr<LegEvent> DecodeLegEvent(absl::string_view bytes);
+// What a worker and a router tell each other beside legs, as bytes. Encoding
+// never fails; decoding checks everything (INVALID_ARGUMENT names the field)
+// and refuses a peer whose protocol range does not meet ours
+// (FAILED_PRECONDITION).
 
 // Worker -> router. The first is a WorkerInfo.
 using CacheEvents = std::vector<CacheEvent>;

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/peer/error_reason.h"
-#include "common/rpc/worker_wire.h"
+#include "common/rpc/leg_wire.h"
 
 namespace penstock {
 

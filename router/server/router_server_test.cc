@@ -16,6 +16,7 @@
 #include "common/peer/error_reason.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/grpc_status.h"
+#include "common/rpc/leg_wire.h"
 #include "common/rpc/server.h"
 #include "common/rpc/worker_wire.h"
 #include "common/runtime/loop_thread.h"

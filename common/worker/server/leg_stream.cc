@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/rpc/worker_wire.h"
+#include "common/rpc/leg_wire.h"
 
 namespace penstock {
 namespace {
