@@ -19,12 +19,16 @@ CostModel DefaultCost() {
 }  // namespace
 
 void SimClient::OnAdmitted(const PlacementSummary& where) {
+  ++heard;
   if (admitted || ended) violation = "admitted twice or after its end";
   admitted = true;
   placement = where;
 }
 
 void SimClient::OnFrame(TokenFrame frame) {
+  ++heard;
+  if (frame.attempt < attempt) violation = "a frame of an attempt given up";
+  attempt = frame.attempt;
   if (ended || !admitted) violation = "a frame outside the request's life";
   for (TokenLogprobs& token : frame.prompt.tokens) {
     if (frame.prompt.first_index != static_cast<int>(prompt.size()) + 1) {
@@ -42,7 +46,14 @@ void SimClient::OnFrame(TokenFrame frame) {
       !frame.tokens.empty()) {
     violation = "a token is missing or doubled";
   }
-  for (const FrameToken& token : frame.tokens) sample.push_back(token.id);
+  for (const FrameToken& token : frame.tokens) {
+    sample.push_back(token.id);
+    texts[frame.sample] += token.text;
+    if (request.sampling.logprobs >= 0) {
+      logprobs[frame.sample].push_back(token.logprobs);
+    }
+  }
+  texts[frame.sample] += frame.final_text;
   tokens = samples[0];
   if (frame.finish != FinishReason::kNone) {
     finished[frame.sample] = frame.finish;
@@ -58,6 +69,7 @@ void SimClient::OnFrame(TokenFrame frame) {
 }
 
 void SimClient::OnFinished(const absl::Status& status) {
+  ++heard;
   if (ended) violation = "ended twice";
   ended = status;
   trace(absl::StrCat("client ", request.client_request_id, " ended ",

@@ -38,10 +38,14 @@ struct SimClient : ClientSink {
   GenerateRequest request;
   PlacementSummary placement;
   bool admitted = false;
-  std::vector<TokenId> tokens;                  // of sample 0
-  std::map<int, std::vector<TokenId>> samples;  // all
+  std::vector<TokenId> tokens;                         // of sample 0
+  std::map<int, std::vector<TokenId>> samples;         // all
+  std::map<int, std::string> texts;                    // shown so far
+  std::map<int, std::vector<TokenLogprobs>> logprobs;  // if asked for
   std::map<int, FinishReason> finished;
   std::vector<TokenLogprobs> prompt;  // from the second token on
+  AttemptId attempt;                  // that the last frame came from
+  int64_t heard = 0;                  // calls
   std::optional<TokenFrame> last;
   std::optional<absl::Status> ended;
   // Set when something that must not happen did.
@@ -66,6 +70,7 @@ class SimCluster {
                     const std::function<void(GenerateRequest&)>& change);
   void Cancel(const SimClient* client);
   const absl::Status& refused() const { return refused_; }
+  Instant now() const { return clock_.Now(); }
 
   void Kill(const std::string& worker);
   // Same name, new incarnation.
