@@ -359,17 +359,17 @@ bool SimCluster::RunUntil(const std::function<bool()>& done,
 }
 
 bool SimCluster::RunUntilIdle(absl::Duration limit) {
-  return RunUntil(
-      [this] {
-        for (const auto& client : clients_) {
-          if (!client->ended) return false;
-        }
-        for (auto& [name, worker] : workers_) {
-          if (!worker->core().idle()) return false;
-        }
-        return router_->idle();
-      },
-      limit);
+  return RunUntil([this] { return Idle(); }, limit);
+}
+
+bool SimCluster::Idle() const {
+  for (const auto& client : clients_) {
+    if (!client->ended) return false;
+  }
+  for (const auto& [name, worker] : workers_) {
+    if (!worker->core().idle()) return false;
+  }
+  return router_->idle();
 }
 
 std::string SimCluster::CheckClient(const SimClient& client) const {

@@ -90,6 +90,7 @@ class SimCluster {
                 absl::Duration limit = absl::Minutes(5));
   // Until every client has ended and every core is idle.
   bool RunUntilIdle(absl::Duration limit = absl::Minutes(5));
+  bool Idle() const;
 
   // Empty, or what is wrong: wrong tokens, a leak, an account that is not zero.
   std::string Check() const;
