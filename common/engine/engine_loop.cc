@@ -91,16 +91,29 @@ Sequence* EngineLoop::Find(SequenceId id) {
 }
 
 std::optional<std::vector<BlockHold>> EngineLoop::Allocate(int count) {
-  int missing = count - ports_.pool->free();
-  if (missing > 0) ports_.cache->Evict(missing);
-  return ports_.pool->TryAllocate(count);
+  if (Available() < count) return std::nullopt;
+  do {
+    int missing = count - ports_.pool->free();
+    if (missing > 0) ports_.cache->Evict(missing);
+    auto blocks = ports_.pool->TryAllocate(count);
+    if (blocks.has_value()) return blocks;
+  } while (ports_.kept != nullptr && ports_.kept->DropOldest());
+  return std::nullopt;
+}
+
+int EngineLoop::Available() const {
+  BlockCounts counts = ports_.pool->counts();
+  int kept =
+      ports_.kept == nullptr ? 0 : ports_.kept->Reclaimable(*ports_.pool);
+  return counts.free + counts.cached + kept;
 }
 
 std::optional<std::vector<BlockHold>> EngineLoop::TryReserve(int count) {
   BlockCounts counts = ports_.pool->counts();
-  bool idle = counts.active + counts.in_transfer + counts.quarantined == 0;
+  int available = Available();
+  bool idle = available == counts.total();
   int margin = idle ? 0 : options_.watermark_blocks;
-  if (counts.free + counts.cached < count + margin) return std::nullopt;
+  if (available < count + margin) return std::nullopt;
   return Allocate(count);
 }
 
@@ -124,7 +137,7 @@ bool EngineLoop::Tick() {
 
 EngineView EngineLoop::View() const {
   EngineView view;
-  view.free_blocks = ports_.pool->free() + ports_.pool->counts().cached;
+  view.free_blocks = Available();
   view.max_rows = options_.max_rows;
   view.max_sequences = options_.max_sequences;
   view.prefill_chunk = options_.prefill_chunk;

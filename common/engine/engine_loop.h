@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "common/base/id.h"
 #include "common/engine/engine_probe.h"
+#include "common/engine/kept_kv.h"
 #include "common/engine/sequence.h"
 #include "common/env/clock.h"
 #include "common/model/token_frame.h"
@@ -88,6 +89,7 @@ class EngineLoop {
     const BlockHasher* hasher = nullptr;
     const Clock* clock = nullptr;
     EngineProbe* probe = nullptr;
+    KeptKv* kept = nullptr;  // given up to whoever needs room; null: none
   };
   EngineLoop(EngineOptions options, Ports ports);
   ~EngineLoop();
@@ -107,8 +109,8 @@ class EngineLoop {
   // Null for an unknown id. Valid until the next call that changes the engine.
   Sequence* Find(SequenceId id);
 
-  // Blocks for an arriving handoff: evicts cached ones if needed, keeps the
-  // watermark. nullopt: not now.
+  // Blocks for an arriving handoff: evicts cached ones and gives up kept ones
+  // if needed, keeps the watermark. nullopt: not now.
   std::optional<std::vector<BlockHold>> TryReserve(int count);
 
   // Whether `tokens` positions can ever fit the pool: kKvTooSmall if not.
@@ -151,6 +153,9 @@ class EngineLoop {
   void Admit(Entry& entry);
   int ReusableBlocks(const Sequence& sequence) const;
   bool CopiesTail(const Sequence& sequence) const;
+  // Blocks that are free now, or would be by eviction and by giving up what is
+  // kept.
+  int Available() const;
   bool GrowBlocks(Entry& entry, int positions, StepPlan& plan);
   void AddRows(SequenceId id, Entry& entry, int rows, StepPlan& plan);
   std::optional<std::vector<BlockHold>> Allocate(int count);

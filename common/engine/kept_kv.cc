@@ -36,12 +36,23 @@ int KeptKv::Keep(RequestId request, Prefix prefix) {
   Entry entry;
   entry.prefix = std::move(prefix);
   entry.order = next_order_++;
-  entry.expiry = timers_->Schedule(clock_->Now() + lease_, [this, request] {
+  entry.expiry = ArmExpiry(request);
+  kept_.emplace(request, std::move(entry));
+  return computed;
+}
+
+TimerId KeptKv::ArmExpiry(RequestId request) {
+  return timers_->Schedule(clock_->Now() + lease_, [this, request] {
     Sometimes<"kept KV was given up when its lease ended">();
     Drop(request);
   });
-  kept_.emplace(request, std::move(entry));
-  return computed;
+}
+
+void KeptKv::Renew(RequestId request) {
+  auto it = kept_.find(request);
+  if (it == kept_.end()) return;
+  timers_->Cancel(it->second.expiry);
+  it->second.expiry = ArmExpiry(request);
 }
 
 KeptKv::Prefix KeptKv::Take(RequestId request,
@@ -60,6 +71,17 @@ KeptKv::Prefix KeptKv::Take(RequestId request,
 int KeptKv::Look(RequestId request, absl::Span<const TokenId> history) const {
   auto it = kept_.find(request);
   return it == kept_.end() ? 0 : InCommon(it->second.prefix, history);
+}
+
+int KeptKv::Reclaimable(const BlockPool& pool) const {
+  std::map<BlockRef, int> holds;
+  for (const auto& [request, entry] : kept_) {
+    for (const BlockHold& hold : entry.prefix.blocks) ++holds[hold.ref()];
+  }
+  return static_cast<int>(
+      std::count_if(holds.begin(), holds.end(), [&](const auto& held) {
+        return pool.References(held.first) == held.second;
+      }));
 }
 
 bool KeptKv::DropOldest() {

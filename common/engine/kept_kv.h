@@ -42,7 +42,12 @@ class KeptKv {
   int Look(RequestId request, absl::Span<const TokenId> history) const;
 
   bool Has(RequestId request) const { return kept_.contains(request); }
+  // Begins the lease of what is kept of the request anew, if anything is: its
+  // next leg is here, and waits.
+  void Renew(RequestId request);
   bool empty() const { return kept_.empty(); }
+  // Blocks that nobody else holds: what giving everything up would free.
+  int Reclaimable(const BlockPool& pool) const;
   // Lets the one go that was kept first. False: nothing is kept.
   bool DropOldest();
 
@@ -54,6 +59,7 @@ class KeptKv {
   };
 
   void Drop(RequestId request);
+  TimerId ArmExpiry(RequestId request);
 
   absl::Duration lease_;
   const Clock* clock_;

@@ -63,6 +63,32 @@ TEST_F(KeptKvTest, TheLeaseEndsItByItself) {
   EXPECT_EQ(timers_.size(), 0u);
 }
 
+TEST_F(KeptKvTest, TheLeaseOfAWaitingLegBeginsAnew) {
+  Keep(kRequest, 16, 16);
+  clock_.Advance(absl::Seconds(9));
+  kept_.Renew(kRequest);
+  kept_.Renew(RequestId(8));  // keeps nothing: no-op
+  clock_.Advance(absl::Seconds(9));
+  timers_.RunDue(clock_.Now());
+  EXPECT_TRUE(kept_.Has(kRequest));
+  clock_.Advance(absl::Seconds(1));
+  timers_.RunDue(clock_.Now());
+  EXPECT_FALSE(kept_.Has(kRequest));
+  EXPECT_EQ(timers_.size(), 0u);
+}
+
+TEST_F(KeptKvTest, OnlyWhatNobodyElseHoldsCanBeReclaimed) {
+  Keep(RequestId(1), 32, 32);
+  EXPECT_EQ(kept_.Reclaimable(pool_), 2);
+  KeptKv::Prefix taken = kept_.Take(RequestId(1), Tokens(32));
+  KeptKv::Prefix same{Tokens(16), {}, 16};
+  same.blocks.push_back(taken.blocks[0].Share());
+  kept_.Keep(RequestId(2), std::move(same));
+  EXPECT_EQ(kept_.Reclaimable(pool_), 0) << "its taker holds it too";
+  kept_.Keep(RequestId(1), std::move(taken));
+  EXPECT_EQ(kept_.Reclaimable(pool_), 2) << "both holds are kept ones";
+}
+
 TEST_F(KeptKvTest, TheOldestMakesRoomFirst) {
   Keep(RequestId(9), 16, 16);
   Keep(RequestId(3), 16, 16);

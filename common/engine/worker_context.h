@@ -6,6 +6,7 @@
 #include "common/base/id.h"
 #include "common/engine/engine_loop.h"
 #include "common/engine/engine_probe.h"
+#include "common/engine/kept_kv.h"
 #include "common/env/clock.h"
 #include "common/env/timers.h"
 #include "common/model/block_hash.h"
@@ -46,6 +47,7 @@ struct WorkerContext {
   EngineLoop* engine = nullptr;
   BlockPool* pool = nullptr;
   PrefixCache* cache = nullptr;
+  KeptKv* kept = nullptr;
   PeerNetwork* peers = nullptr;
   std::vector<KvTransport*> transports;  // preferred first
   const BlockHasher* hasher = nullptr;

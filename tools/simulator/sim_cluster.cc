@@ -419,7 +419,7 @@ std::string SimCluster::Check() const {
   }
   for (const auto& [name, worker] : workers_) {
     BlockCounts counts = worker->core().pool().counts();
-    if (worker->core().idle() &&
+    if (worker->core().idle() && !worker->core().keeps() &&
         counts.active + counts.in_transfer + counts.quarantined != 0) {
       return name + " leaks blocks";
     }

@@ -59,12 +59,14 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports)
       ports_(std::move(ports)),
       pool_(options_.total_blocks),
       cache_(&pool_, ports_.hasher, &cache_log_),
+      kept_(options_.handoff.lease, ports_.clock, ports_.timers),
       policy_(MakeContinuousBatching()),
       engine_(options_.engine,
               {ports_.backend, &pool_, &cache_, policy_.get(), ports_.hasher,
                ports_.clock,
                ports_.engine_probe != nullptr ? ports_.engine_probe
-                                              : &null_engine_probe_}),
+                                              : &null_engine_probe_,
+               &kept_}),
       peers_(std::make_unique<LoopbackPeers>(options_.self, ports_.peers)) {
   context_.self = options_.self;
   context_.content = options_.content;
@@ -75,6 +77,7 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports)
   context_.engine = &engine_;
   context_.pool = &pool_;
   context_.cache = &cache_;
+  context_.kept = &kept_;
   context_.peers = peers_.get();
   context_.transports = ports_.transports;
   std::stable_sort(context_.transports.begin(), context_.transports.end(),
@@ -197,7 +200,7 @@ WorkerLoad WorkerCore::Load() const {
                          (decode_ != nullptr ? decode_->waiting() : 0);
   load.active_requests = engine.running;
   load.queued_tokens = engine.queued_tokens;
-  load.free_blocks = counts.free + counts.cached;
+  load.free_blocks = counts.free + counts.cached + kept_.Reclaimable(pool_);
   load.total_blocks = pool_.total();
   load.step_time = engine.step_time;
   return load;

@@ -8,6 +8,7 @@
 #include "common/base/id.h"
 #include "common/engine/engine_loop.h"
 #include "common/engine/engine_probe.h"
+#include "common/engine/kept_kv.h"
 #include "common/engine/worker_context.h"
 #include "common/env/clock.h"
 #include "common/env/timers.h"
@@ -77,8 +78,11 @@ class WorkerCore {
   // another round is due at once.
   bool Tick();
 
-  // No leg, no sequence, no transfer: nothing would be lost by stopping.
+  // No leg, no sequence, no transfer. Of what is kept for the next attempt of
+  // a request see keeps().
   bool idle() const;
+  // KV of a request that another worker goes on with is here, under its lease.
+  bool keeps() const { return !kept_.empty(); }
 
   // New legs and offers are refused with kDraining; running ones finish.
   void BeginDrain();
@@ -99,6 +103,7 @@ class WorkerCore {
   BlockPool pool_;
   CacheEventLog cache_log_;
   PrefixCache cache_;
+  KeptKv kept_;
   std::unique_ptr<BatchPolicy> policy_;
   EngineLoop engine_;
   std::unique_ptr<LoopbackPeers> peers_;
