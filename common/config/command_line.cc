@@ -113,6 +113,10 @@ absl::Status Apply(const penstock::v1::WorkerConfig& config,
   ApplyCommon(config, options);
   if (config.has_name()) options.name = config.name();
   if (config.has_advertise()) options.advertise = config.advertise();
+  if (config.has_data_listen()) options.data_listen = config.data_listen();
+  if (config.has_data_advertise()) {
+    options.data_advertise = config.data_advertise();
+  }
   if (config.router_size() > 0) {
     options.routers.assign(config.router().begin(), config.router().end());
   }
@@ -212,6 +216,12 @@ void AddWorkerFlags(CLI::App& app, WorkerOptions& options,
   app.add_option("--name", options.name, "Stable name of this worker");
   app.add_option("--advertise", options.advertise,
                  "host:port that others dial; default: what is listened on");
+  app.add_option("--data-listen", options.data_listen,
+                 "host:port of KV pages over TCP, numeric; port 0: any free "
+                 "one");
+  app.add_option("--data-advertise", options.data_advertise,
+                 "Numeric host that others send pages to; default: the one "
+                 "listened on");
   app.add_option("--router", options.routers,
                  "host:port of a router; may be given several times");
   app.add_option("--kv-memory", kv_memory,

@@ -28,14 +28,19 @@ TEST(CommandLineTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
     model: "from-file.gguf"
     kv_memory: "64MiB"
     threads: 3
+    data_listen: "0.0.0.0:4711"
+    data_advertise: "10.0.0.7"
     router: "127.0.0.1:1"
     router: "127.0.0.1:2")");
-  auto line =
-      ParseWorkerCommandLine("decode", {"--config", path, "--threads", "5"});
+  auto line = ParseWorkerCommandLine(
+      "decode",
+      {"--config", path, "--threads", "5", "--data-advertise", "10.0.0.8"});
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(line->options.model, "from-file.gguf");
   EXPECT_EQ(line->options.kv_memory_bytes, 64u << 20);
   EXPECT_EQ(line->options.threads, 5);
+  EXPECT_EQ(line->options.data_listen, "0.0.0.0:4711");
+  EXPECT_EQ(line->options.data_advertise, "10.0.0.8");
   EXPECT_EQ(line->options.routers.size(), 2u);
   EXPECT_EQ(line->options.backend, "auto");
 }

@@ -51,6 +51,9 @@ struct WorkerOptions {
   std::string cluster_key_file;
   std::string name;       // empty: role, host and a random part
   std::string advertise;  // "host:port"; empty: what is listened on
+  // Where KV pages come in over TCP, numeric; port 0: any free one.
+  std::string data_listen = "127.0.0.1:0";
+  std::string data_advertise;  // numeric host; empty: the one listened on
   std::vector<std::string> routers = {"127.0.0.1:50051"};
   uint64_t kv_memory_bytes = uint64_t{512} << 20;
   int threads = 0;               // 0: all cores of the host

@@ -110,6 +110,8 @@ WorkerHostOptions WorkerServer::HostOptions(std::string cluster_key) const {
   host.threads = options_.threads > 0 ? options_.threads : cores;
   host.spin = host.threads * options_.host_workers <= cores;
   host.kv_memory_bytes = options_.kv_memory_bytes;
+  host.data_listen = options_.data_listen;
+  host.data_advertised_host = options_.data_advertise;
   host.engine.max_rows = options_.max_step_tokens;
   host.engine.max_sequences = options_.max_sequences;
   host.engine.prefill_chunk = PrefillChunk(options_.max_step_tokens);
