@@ -25,14 +25,22 @@ class Failure:
 
 class Api:
 
-    def __init__(self, address):
+    def __init__(self, address, options=()):
         self.address = address
         self.channel = grpc.insecure_channel(
-            address, options=[('grpc.use_local_subchannel_pool', 1)])
+            address, options=[('grpc.use_local_subchannel_pool', 1), *options])
         self._database = (
             proto_reflection_descriptor_database.ProtoReflectionDescriptorDatabase(
                 self.channel))
         self._pool = descriptor_pool.DescriptorPool(self._database)
+
+    def learn(self):
+        """Asks now for what is otherwise asked for when first needed: from now
+        on the server may be away."""
+        for name in ('StatusDetails', 'ErrorDetail'):
+            self.message(name)
+        self.request()
+        self._method('Generate')
 
     def close(self):
         self.channel.close()

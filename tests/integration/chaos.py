@@ -1,0 +1,284 @@
+"""A cluster on which faults are practised: who is in it, what can be done to
+it, and who was away when."""
+
+import dataclasses
+import heapq
+import itertools
+import random
+import tempfile
+import threading
+import time
+
+import cluster
+from cluster import total
+from servers import Server
+from servers import stable_port
+from tcp_proxy import TcpProxy
+
+POLL_S = 0.1
+# Small enough for a burst of long requests to fill.
+KV_MEMORY = '40MiB'
+
+
+class Host:
+    """Two prefill and two decode workers. What others say to them, and the
+    router's ear for them, goes through proxies. KV travels to decode-0 over
+    TCP, to decode-1 over shared memory."""
+
+    def __init__(self):
+        # Workers find each other by a key that strangers lack.
+        self._key = tempfile.NamedTemporaryFile(mode='w', suffix='.key')
+        self._key.write('the key of one test')
+        self._key.flush()
+        self.proxies = {}
+        self.router = Server('router', 'router', '--cluster-key-file',
+                             self._key.name, http=True)
+        self.servers = {'router': self.router}
+        for role in ('prefill', 'decode'):
+            for i in range(2):
+                self._add_worker(f'{role}-{i}', role)
+
+    def _add_worker(self, name, role):
+        data = stable_port()
+        control = f'127.0.0.1:{stable_port()}'
+        registry = f'127.0.0.1:{stable_port()}'
+        server = Server(
+            name, role, '--router', registry, '--advertise', control,
+            '--data-listen', f'127.0.0.1:{data}', '--data-advertise',
+            '127.0.0.2', '--threads', 1, '--host-workers', 4, '--kv-memory',
+            KV_MEMORY, '--transport', 'tcp' if name == 'decode-0' else 'auto',
+            '--cluster-key-file', self._key.name)
+        self.servers[name] = server
+        self.proxies[name, 'control'] = TcpProxy(control, server.grpc)
+        self.proxies[name, 'registry'] = TcpProxy(registry, self.router.grpc)
+        self.proxies[name, 'data'] = TcpProxy(
+            f'127.0.0.2:{data}', f'127.0.0.1:{data}')
+
+    def start(self):
+        for server in self.servers.values():
+            server.start()
+        for server in self.servers.values():
+            server.wait_started()
+
+    def workers(self, role):
+        return [s.name for s in self.servers.values() if s.role == role]
+
+    def ready(self):
+        """Names of the workers that the router would use; None: no router."""
+        try:
+            page = cluster.metrics(self.router.metrics)
+        except OSError:
+            return None
+        return {name for name in self.servers
+                if total(page, 'penstock_worker_up', worker=name) == 1}
+
+    def all_ready(self):
+        ready = self.ready()
+        return ready is not None and len(ready) == len(self.servers) - 1
+
+    def close(self):
+        for server in self.servers.values():
+            server.close()
+        for proxy in self.proxies.values():
+            proxy.close()
+        self._key.close()
+
+
+@dataclasses.dataclass
+class Absence:
+    """When a server was not there for others, on the monotonic clock."""
+
+    server: str
+    begin: float
+    end: float = float('inf')  # found at work again
+
+
+class Watch:
+    """Finds out who is at work again, all the time. Thread-safe."""
+
+    # A loss is known to the router after this at the latest, so that what it
+    # says of a worker then is of the life that it has now.
+    NOTICED_S = 0.5
+
+    def __init__(self, host):
+        self._host = host
+        self._lock = threading.Lock()
+        self._absences = []  # guarded by the lock
+        self._held = set()  # whose links are silent; guarded by the lock
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self):
+        self._stop.set()
+        self._thread.join()
+
+    def gone(self, name, held=False):
+        with self._lock:
+            self._absences.append(Absence(name, time.monotonic()))
+            if held:
+                self._held.add(name)
+
+    def released(self, name):
+        with self._lock:
+            self._held.discard(name)
+
+    def away(self):
+        with self._lock:
+            return {a.server for a in self._absences if a.end == float('inf')}
+
+    def all_away_at_once(self, names, begin, end):
+        """Whether at some moment of [begin, end] none of `names` was there."""
+        with self._lock:
+            moments = [begin] + [
+                a.begin for a in self._absences if begin <= a.begin <= end]
+            return any(
+                all(any(a.server == name and a.begin <= moment <= a.end
+                        for a in self._absences) for name in names)
+                for moment in moments)
+
+    def _run(self):
+        while not self._stop.wait(POLL_S):
+            asked = time.monotonic()
+            if not self.away() or self._host.router.frozen:
+                continue
+            ready = self._host.ready()
+            if ready is not None:
+                self._note(ready, asked)
+
+    def _note(self, ready, asked):
+        with self._lock:
+            lacking = set()
+            for absence in self._absences:
+                if absence.end != float('inf') or absence.server == 'router':
+                    continue
+                if (absence.server in ready and absence.server not in self._held
+                        and not self._host.servers[absence.server].frozen
+                        and asked > absence.begin + self.NOTICED_S):
+                    absence.end = time.monotonic()
+                else:
+                    lacking.add(absence.server)
+            # The router is back when it knows everybody who is there.
+            known = len(ready | lacking) == len(self._host.servers) - 1
+            for absence in self._absences:
+                if (absence.server == 'router' and known
+                        and absence.end == float('inf')
+                        and asked > absence.begin):
+                    absence.end = time.monotonic()
+
+
+class Chaos:
+    """Carries out faults that a seed decides, until the time is up and all of
+    them are mended. Used by one thread."""
+
+    KINDS = {'freeze': 3, 'cut': 4, 'hold': 2, 'burst': 2}
+    ROLES = {'router': 1, 'prefill': 2, 'decode': 3}  # whom a kill is for
+    OTHER_EVERY_S = 2.5
+
+    def __init__(self, host, watch, load, seed, log):
+        self._host = host
+        self._watch = watch
+        self._load = load
+        self._rng = random.Random(seed)
+        self._log = log
+        self._queue = []
+        self._order = itertools.count()
+        self.counts = {}
+
+    def run(self, seconds, kills):
+        begin = time.monotonic()
+        for i in range(kills):
+            self._at(begin + seconds * (i + self._rng.random()) / kills,
+                     self._kill)
+        others = max(8, int(seconds / self.OTHER_EVERY_S))
+        # Each kind is there at least once.
+        kinds = list(self.KINDS) + self._rng.choices(
+            list(self.KINDS), self.KINDS.values(), k=others - len(self.KINDS))
+        for kind in kinds:
+            self._at(begin + seconds * self._rng.random(),
+                     getattr(self, f'_{kind}'))
+        pace = threading.Event()
+        while self._queue:
+            wait = self._queue[0][0] - time.monotonic()
+            if wait > 0:
+                pace.wait(wait)
+            _, _, act = heapq.heappop(self._queue)
+            act()
+
+    def _at(self, moment, act):
+        heapq.heappush(self._queue, (moment, next(self._order), act))
+
+    def _after(self, seconds, act):
+        self._at(time.monotonic() + seconds, act)
+
+    def _count(self, kind, what):
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        self._log(f'{kind} {what}')
+
+    def _pick(self, again, names=None):
+        """Somebody who can be spared: not the last one of its role. Without
+        one, `again` is tried a little later."""
+        away = self._watch.away()
+        spare = [
+            name for name in names or self._host.servers
+            if name not in away and (
+                name == 'router' or away.isdisjoint(
+                    self._host.workers(self._host.servers[name].role)))]
+        if spare:
+            return self._rng.choice(spare)
+        self._after(POLL_S, again)
+        return None
+
+    def _kill(self):
+        role, = self._rng.choices(list(self.ROLES), self.ROLES.values())
+        name = self._pick(self._kill, [
+            s.name for s in self._host.servers.values() if s.role == role])
+        if name is None:
+            return
+        # Now and then a whole role at once.
+        both = role != 'router' and self._rng.random() < 0.1
+        for victim in self._host.workers(role) if both else [name]:
+            self._watch.gone(victim)
+            if self._host.servers[victim].kill():
+                self._count(f'kill {role}', victim)
+            self._after(self._rng.uniform(0.1, 1.5),
+                        self._host.servers[victim].start)
+
+    def _freeze(self):
+        name = self._pick(self._freeze)
+        if name is None:
+            return
+        self._watch.gone(name)
+        self._host.servers[name].freeze()
+        seconds = self._rng.uniform(1, 4)
+        self._count('freeze', f'{name} for {seconds:.1f} s')
+        self._after(seconds, self._host.servers[name].thaw)
+
+    def _cut(self):
+        name, link = self._rng.choice(sorted(self._host.proxies))
+        if link != 'data':
+            if self._pick(self._cut, [name]) is None:
+                return
+            self._watch.gone(name)
+        connections = self._host.proxies[name, link].cut()
+        self._count('cut', f'{link} of {name}: {connections} connections')
+
+    def _hold(self):
+        name = self._pick(self._hold, sorted(
+            set(self._host.servers) - {'router'}))
+        if name is None:
+            return
+        link = self._rng.choice(('control', 'registry', 'data'))
+        self._watch.gone(name, held=True)
+        self._host.proxies[name, link].hold()
+        seconds = self._rng.uniform(1, 5)
+        self._count('hold', f'{link} of {name} for {seconds:.1f} s')
+
+        def release():
+            self._host.proxies[name, link].release()
+            self._watch.released(name)
+        self._after(seconds, release)
+
+    def _burst(self):
+        self._count('burst', 'of long requests')
+        self._load.burst(self._rng, 6)

@@ -1,0 +1,266 @@
+"""Load whose right answers are known: every answer is compared with what an
+undisturbed cluster said, also the part that came before an error."""
+
+import collections
+import dataclasses
+import json
+import random
+import threading
+import time
+import traceback
+
+import grpc
+import requests
+
+import cluster
+from api import Answer
+from api import Api
+
+# A request that takes longer hangs.
+DEADLINE_S = 60
+# Between a failure and the next try: a router that is away is not to be asked
+# all the time.
+PAUSE_S = 0.2
+MODEL = cluster.MODEL.stem
+# A router that restarts is found again at once.
+CHANNEL = (('grpc.initial_reconnect_backoff_ms', 100),
+           ('grpc.min_reconnect_backoff_ms', 500),
+           ('grpc.max_reconnect_backoff_ms', 500))
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A request that always has the same answer."""
+
+    prompt: tuple
+    max_tokens: int
+    temperature: float
+    seed: int
+
+    def grpc_fields(self):
+        return {'ids': {'ids': self.prompt},
+                'sampling': {'temperature': self.temperature,
+                             'seed': self.seed},
+                'stop': {'max_tokens': self.max_tokens, 'ignore_eos': True}}
+
+    def http_body(self):
+        return {'model': MODEL, 'prompt': list(self.prompt), 'stream': True,
+                'max_tokens': self.max_tokens, 'ignore_eos': True,
+                'temperature': self.temperature, 'seed': self.seed,
+                'return_token_ids': True}
+
+
+def make_cases(rng):
+    """Prompts with and without common beginnings; greedy and drawn."""
+    head = [rng.randrange(1000, 40000) for _ in range(64)]
+    cases = []
+    for i, length in enumerate((5, 14, 20, 33, 48, 64, 80, 96, 130, 160)):
+        own = [rng.randrange(1000, 40000) for _ in range(length)]
+        prompt = own if i % 3 else head[:length // 2] + own[length // 2:]
+        for temperature in (0, 0.8):
+            cases.append(Case(tuple(prompt), rng.randrange(16, 48),
+                              temperature, rng.randrange(1, 1 << 30)))
+    return cases
+
+
+def long_case(rng):
+    """One that takes much of a KV pool."""
+    prompt = [rng.randrange(1000, 40000) for _ in range(rng.randrange(400, 700))]
+    return Case(tuple(prompt), 200, 0, 1)
+
+
+@dataclasses.dataclass
+class Outcome:
+    """How one request went."""
+
+    how: str  # 'grpc', 'http'
+    begin: float
+    end: float = 0
+    tokens: int = 0
+    reason: str = ''  # 'ok', 'left' by the client, else the error's name
+    message: str = ''
+    wrong: str = ''  # what no fault may do
+
+    def seconds(self):
+        return self.end - self.begin
+
+
+def compare(ids, right, whole):
+    """What is wrong with the tokens; '' if nothing is."""
+    if ids == right[:len(ids)] and (not whole or len(ids) == len(right)):
+        return ''
+    at = next((i for i, (a, b) in enumerate(zip(ids, right)) if a != b),
+              min(len(ids), len(right)))
+    return (f'{len(ids)} of {len(right)} tokens, not right from {at} on: '
+            f'{ids[at:at + 4]} instead of {right[at:at + 4]}')
+
+
+def ask_grpc(api, case, right, leave_after=None, deadline=DEADLINE_S):
+    outcome = Outcome('grpc', time.monotonic())
+    answer = Answer()
+    try:
+        call = api.generate(timeout=deadline, **case.grpc_fields())
+        for response in call:
+            answer.add(response)
+            if leave_after is not None and len(answer.ids) >= leave_after:
+                call.cancel()
+        answer.check_finished()
+        outcome.reason = 'ok'
+    except grpc.RpcError as error:
+        failure = api.describe(error)
+        outcome.message = failure.message
+        if leave_after is not None and error.code() == (
+                grpc.StatusCode.CANCELLED):
+            outcome.reason = 'left'
+        elif failure.reason != 'UNKNOWN':
+            outcome.reason = failure.reason
+        else:  # not ours: the connection's, or the deadline's
+            outcome.reason = f'grpc {error.code().name}'
+    except AssertionError as error:
+        outcome.wrong = str(error)
+    outcome.end = time.monotonic()
+    outcome.tokens = len(answer.ids)
+    if right is not None:
+        outcome.wrong = outcome.wrong or compare(
+            answer.ids, right, outcome.reason == 'ok')
+    return outcome, answer.ids
+
+
+def ask_http(session, address, case, right):
+    outcome = Outcome('http', time.monotonic())
+    ids = []
+    try:
+        with session.post(f'http://{address}/v1/completions',
+                          json=case.http_body(), stream=True,
+                          timeout=(5, DEADLINE_S)) as response:
+            if response.status_code != 200:
+                error = response.json()['error']
+                outcome.reason = str(error['code'] or error['type']).upper()
+                outcome.message = error['message']
+            else:
+                outcome.reason, outcome.message = _read_events(response, ids)
+    except requests.RequestException as error:
+        outcome.reason = 'http connection'
+        outcome.message = repr(error)
+    outcome.end = time.monotonic()
+    outcome.tokens = len(ids)
+    outcome.wrong = compare(ids, right, outcome.reason == 'ok')
+    return outcome
+
+
+def _read_events(response, ids):
+    """(reason, message) of a stream; its tokens are added to `ids`."""
+    for line in response.iter_lines():
+        if not line.startswith(b'data: '):
+            continue
+        data = line[len(b'data: '):]
+        if data == b'[DONE]':
+            return 'ok', ''
+        event = json.loads(data)
+        if 'error' in event:
+            error = event['error']
+            return str(error['code'] or error['type']).upper(), error['message']
+        for choice in event['choices']:
+            ids += choice.get('token_ids') or []
+    return 'http connection', 'the stream ended without [DONE]'
+
+
+class Load:
+    """Clients that ask one request after another until they are stopped. Made
+    while the router is there."""
+
+    def __init__(self, router, cases, right, seed, grpc_streams, http_streams):
+        self._router = router
+        self._cases = cases
+        self._right = right
+        self._lock = threading.Lock()
+        self._outcomes = []  # guarded by the lock
+        self._broken = []  # what ended a client; guarded by the lock
+        self._stop = threading.Event()
+        self._apis = [Api(router.grpc, CHANNEL) for _ in range(4)]
+        for api in self._apis:
+            api.learn()
+        self._threads = []
+        for i in range(grpc_streams):
+            self._start(self._grpc_client, self._apis[i % len(self._apis)],
+                        random.Random(f'{seed} grpc {i}'))
+        for i in range(http_streams):
+            self._start(self._http_client, random.Random(f'{seed} http {i}'))
+
+    def burst(self, rng, count):
+        """Long requests beside the rest, whose tokens nobody recorded."""
+        for _ in range(count):
+            self._start(self._long_request, long_case(rng))
+
+    def stop(self):
+        """Ends the load; returns how many clients hang, what broke one, and all
+        outcomes."""
+        self._stop.set()
+        deadline = time.monotonic() + DEADLINE_S + 30
+        for thread in self._threads:
+            thread.join(max(0, deadline - time.monotonic()))
+        hung = sum(thread.is_alive() for thread in self._threads)
+        for api in self._apis:
+            api.close()
+        with self._lock:
+            return hung, list(self._broken), list(self._outcomes)
+
+    def _start(self, client, *arguments):
+        def run():
+            try:
+                client(*arguments)
+            except Exception:  # pylint: disable=broad-except
+                with self._lock:
+                    self._broken.append(traceback.format_exc())
+        self._threads.append(threading.Thread(target=run, daemon=True))
+        self._threads[-1].start()
+
+    def _note(self, outcome):
+        with self._lock:
+            self._outcomes.append(outcome)
+        if outcome.reason not in ('ok', 'left'):
+            self._stop.wait(PAUSE_S)
+
+    def _grpc_client(self, api, rng):
+        while not self._stop.is_set():
+            case = rng.choice(self._cases)
+            leave = rng.randrange(1, 16) if rng.random() < 0.1 else None
+            self._note(ask_grpc(api, case, self._right[case], leave)[0])
+
+    def _http_client(self, rng):
+        with requests.Session() as session:
+            while not self._stop.is_set():
+                case = rng.choice(self._cases)
+                self._note(ask_http(session, self._router.http, case,
+                                    self._right[case]))
+
+    def _long_request(self, case):
+        self._note(ask_grpc(self._apis[0], case, None)[0])
+
+
+def record(api, cases):
+    """Tokens of each case, of a cluster that nobody disturbs."""
+    right = {}
+    threads = []
+    failures = []
+
+    def ask(part):
+        for case in part:
+            outcome, ids = ask_grpc(api, case, None)
+            if outcome.reason != 'ok' or outcome.wrong:
+                failures.append(outcome)
+            right[case] = ids
+
+    for i in range(4):
+        threads.append(threading.Thread(target=ask, args=(cases[i::4],)))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise AssertionError(f'undisturbed requests failed: {failures}')
+    return right
+
+
+def count_reasons(outcomes):
+    return dict(sorted(collections.Counter(
+        outcome.reason for outcome in outcomes).items()))

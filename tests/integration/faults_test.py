@@ -1,0 +1,193 @@
+"""Faults on real processes under load: kill -9 and restart at the same address,
+SIGSTOP, cut and silent TCP, a full KV pool. Every request ends with its right
+tokens or a typed error, nothing leaks, and the cluster is healthy at the end.
+
+As a test it takes a minute. For longer, from this folder:
+
+    ../../build/python/bin/python faults_test.py --seconds 300 --kills 50 --seed 2
+"""
+
+import argparse
+import collections
+import random
+import sys
+import time
+import unittest
+
+from api import Api
+from chaos import Chaos
+from chaos import Host
+from chaos import Watch
+from cluster import blocks
+from cluster import metrics
+from cluster import total
+from cluster import wait_until
+from fault_load import CHANNEL
+from fault_load import Load
+from fault_load import make_cases
+from fault_load import record
+
+GRPC_STREAMS = 9
+HTTP_STREAMS = 3
+SETTLE_S = 60
+PAGES_IN_USE = ('active', 'in_transfer', 'quarantined')
+PAGE_STATES = ('free', 'cached', *PAGES_IN_USE)
+# What a fault may make of a request.
+TYPED = {
+    'WORKER_LOST', 'NO_WORKERS', 'TRANSFER_FAILED', 'QUEUE_FULL', 'DEADLINE',
+    # The router itself has gone, and took the connection along.
+    'grpc UNAVAILABLE', 'http connection',
+}
+# Beyond what a server holds before the faults: its whole KV memory, its peers'
+# as shared memory maps it, and room for what allocators keep.
+MAX_GROWTH_BYTES = 256 << 20
+MAX_GROWTH_DESCRIPTORS = 64
+
+
+class Run:
+    """One run: load and faults, then the checks."""
+
+    def __init__(self, seconds, kills, seed, print_line):
+        self._seconds = seconds
+        self._kills = kills
+        self._seed = seed
+        self._print = print_line
+        self._host = Host()
+        self._began = time.monotonic()
+
+    def log(self, line):
+        self._print(f'{time.monotonic() - self._began:7.2f} s  {line}')
+
+    def check(self, test):
+        try:
+            self._check(test)
+        except BaseException:
+            for server in self._host.servers.values():
+                self._print(f'--- {server.name}\n{server.log()}')
+            raise
+        finally:
+            self._host.close()
+
+    def _check(self, test):
+        host = self._host
+        host.start()
+        wait_until(host.all_ready, SETTLE_S, 'all workers are ready')
+        cases = make_cases(random.Random(f'{self._seed} cases'))
+        with Api(host.router.grpc, CHANNEL) as api:
+            right = record(api, cases)
+        self.log(f'recorded {len(cases)} right answers')
+        before = {name: s.usage() for name, s in host.servers.items()}
+
+        watch = Watch(host)
+        load = Load(host.router, cases, right, self._seed, GRPC_STREAMS,
+                    HTTP_STREAMS)
+        chaos = Chaos(host, watch, load, f'{self._seed} faults', self.log)
+        began = time.monotonic()
+        chaos.run(self._seconds, self._kills)
+        self.log('the last fault is mended')
+        hung, broken, outcomes = load.stop()
+        lasted = time.monotonic() - began
+        wait_until(host.all_ready, SETTLE_S, 'all workers are ready again')
+        watch.stop()
+        self.log('all workers are ready')
+
+        self._report(outcomes, chaos, lasted)
+        test.assertEqual(hung, 0, 'clients hang')
+        test.assertEqual(broken, [])
+        test.assertEqual([o for o in outcomes if o.wrong], [])
+        test.assertEqual([o for o in outcomes if o.reason not in
+                          TYPED | {'ok', 'left'}], [])
+        test.assertGreater(sum(o.reason == 'ok' for o in outcomes), 50)
+        self._check_at_rest(test, before)
+        with Api(host.router.grpc, CHANNEL) as api:
+            test.assertEqual(record(api, cases), right)
+        self._check_ends(test)
+
+    def _report(self, outcomes, chaos, lasted):
+        faults = ', '.join(f'{count} {kind}' for kind, count
+                           in sorted(chaos.counts.items()))
+        reasons = collections.Counter(o.reason for o in outcomes)
+        answered = [o for o in outcomes if o.reason == 'ok']
+        failed = [o for o in outcomes if o.reason not in ('ok', 'left')]
+        self._print(f'faults in {lasted:.0f} s: {faults}')
+        self._print(f'{len(outcomes)} requests: ' + ', '.join(
+            f'{count} {reason}' for reason, count in reasons.most_common()))
+        self._print(f'{sum(o.tokens for o in outcomes)} tokens, slowest answer '
+                    f'{max(o.seconds() for o in answered):.1f} s, answered '
+                    f'{100 * (1 - len(failed) / len(outcomes)):.1f}%')
+
+    def _check_at_rest(self, test, before):
+        host = self._host
+        page = wait_until(self._idle_router, SETTLE_S, 'the router is at rest')
+        test.assertEqual(total(page, 'penstock_router_queued_requests'), 0)
+        for server in host.servers.values():
+            if server.role != 'router':
+                wait_until(lambda: self._idle_worker(test, server), SETTLE_S,
+                           f'{server.name} holds no page and runs nothing')
+        for name, server in host.servers.items():
+            then, now = before[name], server.usage()
+            self.log(f'{name}: life {server.lives}, '
+                     f'{now.resident_bytes >> 20} MiB '
+                     f'({then.resident_bytes >> 20} before), '
+                     f'{now.descriptors} descriptors ({then.descriptors}), '
+                     f'{now.threads} threads ({then.threads})')
+            test.assertLess(now.resident_bytes,
+                            then.resident_bytes + MAX_GROWTH_BYTES, name)
+            test.assertLess(now.descriptors,
+                            then.descriptors + MAX_GROWTH_DESCRIPTORS, name)
+
+    def _idle_router(self):
+        page = metrics(self._host.router.metrics)
+        idle = not total(page, 'penstock_router_inflight_requests')
+        return page if idle else None
+
+    def _idle_worker(self, test, server):
+        values = metrics(server.metrics)
+        by_state = {state: total(values, 'penstock_blocks', state=state)
+                    for state in PAGE_STATES}
+        if any(by_state[state] for state in PAGES_IN_USE) or any(
+                total(values, name) for name in (
+                    'vllm:num_requests_running', 'vllm:num_requests_waiting')):
+            return False
+        test.assertEqual(sum(by_state.values()), blocks(values), server.name)
+        return True
+
+    def _check_ends(self, test):
+        host = self._host
+        # The router first: it may still want the workers.
+        for servers in ([host.router], list(host.servers.values())[1:]):
+            for server in servers:
+                server.drain()
+            for server in servers:
+                test.assertEqual(server.wait_ended(), 0, server.name)
+        test.assertEqual(
+            {s.name: s.unexpected for s in host.servers.values()
+             if s.unexpected}, {}, 'servers that ended by themselves')
+
+
+class FaultsTest(unittest.TestCase):
+
+    def test_a_cluster_outlives_its_parts(self):
+        Run(seconds=30, kills=8, seed=1, print_line=print).check(self)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--seconds', type=float, default=300)
+    parser.add_argument('--kills', type=int, default=50)
+    parser.add_argument('--seed', default='1')
+    arguments = parser.parse_args()
+
+    class LongRun(unittest.TestCase):
+
+        def test_a_cluster_outlives_its_parts(self):
+            Run(arguments.seconds, arguments.kills, arguments.seed,
+                lambda line: print(line, flush=True)).check(self)
+
+    result = unittest.TextTestRunner(verbosity=2).run(
+        unittest.defaultTestLoader.loadTestsFromTestCase(LongRun))
+    return 0 if result.wasSuccessful() else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
