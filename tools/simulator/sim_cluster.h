@@ -47,7 +47,7 @@ class SimCluster {
                     const std::function<void(GenerateRequest&)>& change);
   void Cancel(const SimClient* client);
   const absl::Status& refused() const { return refused_; }
-  Instant now() const { return clock_.Now(); }
+  Instant now() const { return clock_.Now(); }  // the virtual time
 
   void Kill(const std::string& worker);
   // Same name, new incarnation.
@@ -73,8 +73,6 @@ class SimCluster {
   std::string Check() const;
 
   RouterCore& router() { return *router_; }
-  // The virtual time.
-  Instant Now() const { return clock_.Now(); }
   const BlockHasher& hasher() const { return hasher_; }
   SimWorker* worker(const std::string& name);
   SimNetwork& network() { return *network_; }

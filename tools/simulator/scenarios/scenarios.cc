@@ -1,9 +1,24 @@
-#include "tools/simulator/scenario.h"
+#include <algorithm>
+
+#include "tools/simulator/scenarios/groups.h"
 
 namespace penstock {
 
 const std::vector<Scenario>& Scenarios() {
-  static const auto* scenarios = new std::vector<Scenario>{};
+  static const auto* scenarios = [] {
+    auto* all = new std::vector<Scenario>;
+    for (auto* group : {HandoffScenarios, LeaseScenarios, IdentityScenarios,
+                        SchedulingScenarios, CacheScenarios, RoutingScenarios,
+                        AnswerScenarios}) {
+      std::vector<Scenario> some = group();
+      all->insert(all->end(), some.begin(), some.end());
+    }
+    std::stable_sort(all->begin(), all->end(),
+                     [](const Scenario& a, const Scenario& b) {
+                       return a.rows[0] < b.rows[0];
+                     });
+    return all;
+  }();
   return *scenarios;
 }
 

@@ -1,0 +1,60 @@
+// Each fault known from the field, as a run with its expected value.
+
+#include <ostream>
+#include <set>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tools/simulator/scenario.h"
+
+namespace penstock {
+
+void PrintTo(const Scenario& scenario, std::ostream* out) {
+  *out << scenario.name;
+}
+
+namespace {
+
+class ScenariosTest : public testing::TestWithParam<Scenario> {};
+
+TEST_P(ScenariosTest, HasItsExpectedValue) {
+  const Scenario& scenario = GetParam();
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    ScenarioResult result = scenario.run(seed);
+    EXPECT_EQ(result.failure, "")
+        << "replay: penstock sim run " << scenario.name << " --seed " << seed
+        << "\nmeasured: " << result.measured;
+    EXPECT_NE(result.measured, "");
+    EXPECT_FALSE(result.log.empty());
+  }
+}
+
+TEST_P(ScenariosTest, GivesTheSameLogTwice) {
+  ScenarioResult once = GetParam().run(9), again = GetParam().run(9);
+  EXPECT_EQ(once.log_hash, again.log_hash);
+  EXPECT_EQ(once.measured, again.measured);
+}
+
+std::string NameOf(const testing::TestParamInfo<Scenario>& info) {
+  std::string name;
+  for (char c : info.param.name) name += c == '-' ? '_' : c;
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ScenariosTest, testing::ValuesIn(Scenarios()),
+                         NameOf);
+
+TEST(ScenarioListTest, EveryRowHasOneAndNamesAreUnique) {
+  std::set<int> rows;
+  std::set<std::string> names;
+  for (const Scenario& scenario : Scenarios()) {
+    rows.insert(scenario.rows.begin(), scenario.rows.end());
+    EXPECT_TRUE(names.emplace(scenario.name).second) << scenario.name;
+    EXPECT_FALSE(scenario.symptom.empty());
+    EXPECT_FALSE(scenario.expected.empty());
+  }
+  EXPECT_LE(*rows.rbegin(), 32);
+}
+
+}  // namespace
+}  // namespace penstock

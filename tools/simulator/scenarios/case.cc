@@ -1,0 +1,157 @@
+#include "tools/simulator/scenarios/case.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/peer/error_reason.h"
+
+namespace penstock {
+
+void CaseProbe::RequestPlaced(const PlacementFacts& placement) {
+  placements.push_back(placement);
+}
+
+void CaseProbe::RequestRetried(RequestId request, ErrorReason) {
+  ++retried[request];
+  ++retries;
+}
+
+SimClusterOptions CaseOptions(uint64_t seed, int prefill_workers,
+                              int decode_workers) {
+  SimClusterOptions options;
+  options.seed = seed;
+  options.prefill_workers = prefill_workers;
+  options.decode_workers = decode_workers;
+  return options;
+}
+
+SimClusterOptions Case::Listening(SimClusterOptions options, CaseProbe* probe) {
+  options.probe = probe;
+  return options;
+}
+
+Case::Case(SimClusterOptions options)
+    : cluster_(Listening(std::move(options), &probe_)),
+      begin_(cluster_.now()) {}
+
+SimWorker& Case::worker(const std::string& name) {
+  SimWorker* worker = cluster_.worker(name);
+  CHECK(worker != nullptr) << name;
+  return *worker;
+}
+
+BlockCounts Case::Blocks(const std::string& name) {
+  return worker(name).core().pool().counts();
+}
+
+int Case::HeldBlocks(const std::string& name) {
+  const BlockCounts counts = Blocks(name);
+  return counts.active + counts.in_transfer + counts.quarantined;
+}
+
+SimClient* Case::Submit(int prompt, int max_tokens, const Change& change) {
+  SimClient* client =
+      cluster_.Submit(prompt, max_tokens, [&](GenerateRequest& request) {
+        if (change) change(request);
+      });
+  CHECK(client != nullptr) << cluster_.refused().ToString();
+  clients_.push_back(client);
+  return client;
+}
+
+int Case::Finished() const {
+  int finished = 0;
+  for (const SimClient* client : clients_) {
+    finished += client->ended.has_value() && client->ended->ok();
+  }
+  return finished;
+}
+
+int Case::EndedWith(ErrorReason why) const {
+  int ended = 0;
+  for (const SimClient* client : clients_) {
+    ended += client->ended.has_value() && !client->ended->ok() &&
+             ErrorInfoOf(*client->ended).reason == why;
+  }
+  return ended;
+}
+
+absl::Duration Case::Elapsed() const { return cluster_.now() - begin_; }
+
+void Case::RunFor(absl::Duration time) {
+  cluster_.RunUntil(
+      [this] {
+        if (watch_) watch_();
+        return false;
+      },
+      time);
+}
+
+bool Case::RunUntil(absl::string_view what, const std::function<bool()>& done,
+                    absl::Duration limit) {
+  const bool happened = cluster_.RunUntil(
+      [&] {
+        if (watch_) watch_();
+        return done();
+      },
+      limit);
+  True(what, happened);
+  return happened;
+}
+
+bool Case::RunUntilIdle(absl::Duration limit) {
+  return RunUntil(
+      "everything drains", [this] { return cluster_.Idle(); }, limit);
+}
+
+void Case::Measured(absl::string_view what, const std::string& got,
+                    const std::string& want, bool holds) {
+  absl::StrAppend(&result_.measured, result_.measured.empty() ? "" : "; ", what,
+                  " ", got);
+  if (holds || !result_.failure.empty()) return;
+  result_.failure = absl::StrCat("at ", absl::FormatDuration(Elapsed()), ": ",
+                                 what, " is ", got, ", not ", want);
+}
+
+void Case::Equal(absl::string_view what, int64_t got, int64_t want) {
+  Measured(what, absl::StrCat(got), absl::StrCat(want), got == want);
+}
+
+void Case::AtMost(absl::string_view what, int64_t got, int64_t bound) {
+  Measured(what, absl::StrCat(got), absl::StrCat("at most ", bound),
+           got <= bound);
+}
+
+void Case::AtLeast(absl::string_view what, int64_t got, int64_t bound) {
+  Measured(what, absl::StrCat(got), absl::StrCat("at least ", bound),
+           got >= bound);
+}
+
+void Case::AtMost(absl::string_view what, absl::Duration got,
+                  absl::Duration bound) {
+  Measured(what, absl::FormatDuration(got),
+           absl::StrCat("at most ", absl::FormatDuration(bound)), got <= bound);
+}
+
+void Case::True(absl::string_view what, bool holds) {
+  if (holds || !result_.failure.empty()) return;
+  result_.failure =
+      absl::StrCat("at ", absl::FormatDuration(Elapsed()), ": not so: ", what);
+}
+
+ScenarioResult Case::Finish() {
+  if (std::string wrong = cluster_.Check();
+      !wrong.empty() && result_.failure.empty()) {
+    result_.failure = wrong;
+  }
+  return FinishUnchecked();
+}
+
+ScenarioResult Case::FinishUnchecked() {
+  result_.log = cluster_.log();
+  result_.log_hash = cluster_.LogHash();
+  return std::move(result_);
+}
+
+}  // namespace penstock

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/peer/error_reason.h"
+#include "router/core/router_probe.h"
+#include "tools/simulator/scenario.h"
+#include "tools/simulator/sim_cluster.h"
+
+namespace penstock {
+
+// What the router told about placements and retries.
+struct CaseProbe : NullRouterProbe {
+  void RequestPlaced(const PlacementFacts& placement) override;
+  void RequestRetried(RequestId request, ErrorReason reason) override;
+
+  std::vector<PlacementFacts> placements;
+  std::map<RequestId, int> retried;  // how often
+  int retries = 0;
+};
+
+// The run of one scenario: a simulated cluster, driven and watched, and what
+// was measured against what it has to be. The first value that is wrong is the
+// failure. Single-threaded.
+class Case {
+ public:
+  using Change = std::function<void(GenerateRequest&)>;
+
+  explicit Case(SimClusterOptions options);
+
+  SimCluster& cluster() { return cluster_; }
+  SimWorker& worker(const std::string& name);
+  BlockCounts Blocks(const std::string& name);
+  // In use by requests and transfers, or quarantined.
+  int HeldBlocks(const std::string& name);
+  const CaseProbe& probe() const { return probe_; }
+
+  // As SimCluster::Submit, but a refusal is a failure: never null.
+  SimClient* Submit(int prompt, int max_tokens, const Change& change = {});
+  const std::vector<SimClient*>& clients() const { return clients_; }
+  int Finished() const;                  // ended well
+  int EndedWith(ErrorReason why) const;  // ended so
+
+  // Runs after every event, from now on.
+  void Watch(std::function<void()> watch) { watch_ = std::move(watch); }
+  // Time since the case began.
+  absl::Duration Elapsed() const;
+  void RunFor(absl::Duration time);
+  // False, and a failure that names `what`: not within `limit`.
+  bool RunUntil(absl::string_view what, const std::function<bool()>& done,
+                absl::Duration limit = absl::Minutes(5));
+  // Every request of this case has ended and all cores are idle.
+  bool RunUntilIdle(absl::Duration limit = absl::Minutes(5));
+
+  void Equal(absl::string_view what, int64_t got, int64_t want);
+  void AtMost(absl::string_view what, int64_t got, int64_t bound);
+  void AtLeast(absl::string_view what, int64_t got, int64_t bound);
+  void AtMost(absl::string_view what, absl::Duration got, absl::Duration bound);
+  // A failure unless `holds`.
+  void True(absl::string_view what, bool holds);
+
+  // Besides what was measured: every token is true, nothing leaks and the
+  // router's accounts balance.
+  ScenarioResult Finish();
+  // Without SimCluster::Check, for texts that end where tokens do not.
+  ScenarioResult FinishUnchecked();
+
+ private:
+  static SimClusterOptions Listening(SimClusterOptions options,
+                                     CaseProbe* probe);
+  void Measured(absl::string_view what, const std::string& got,
+                const std::string& want, bool holds);
+
+  CaseProbe probe_;
+  SimCluster cluster_;
+  Instant begin_;
+  std::vector<SimClient*> clients_;
+  std::function<void()> watch_;
+  ScenarioResult result_;
+};
+
+// A cluster of so many workers, with the seed of a run.
+SimClusterOptions CaseOptions(uint64_t seed, int prefill_workers,
+                              int decode_workers);
+
+}  // namespace penstock

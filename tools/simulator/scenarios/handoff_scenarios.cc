@@ -1,0 +1,226 @@
+// What may happen to a handoff between two workers.
+
+#include <algorithm>
+
+#include "common/peer/error_reason.h"
+#include "tools/simulator/scenarios/case.h"
+#include "tools/simulator/scenarios/groups.h"
+
+namespace penstock {
+namespace {
+
+constexpr absl::Duration kLatency = absl::Milliseconds(1);
+
+ScenarioResult RejectedBeforeAdmission(uint64_t seed) {
+  Case run(CaseOptions(seed, 1, 1));
+  SimWorker& prefill = run.worker("prefill0");
+  int most_held = 0;
+  absl::Duration begun = absl::InfiniteDuration(), longest;
+  run.Watch([&] {
+    most_held = std::max(most_held, run.HeldBlocks("prefill0"));
+    if (prefill.core().idle()) {
+      begun = absl::InfiniteDuration();
+    } else if (begun == absl::InfiniteDuration()) {
+      begun = run.Elapsed();
+    } else {
+      longest = std::max(longest, run.Elapsed() - begun);
+    }
+  });
+  // Fits prefill's pool, but as six beams not decode's.
+  for (int i = 0; i < 10; ++i) {
+    run.Submit(600, 400,
+               [](GenerateRequest& request) { request.beam.width = 6; });
+    run.RunFor(absl::Milliseconds(40));
+  }
+  // The router does not know yet.
+  run.worker("decode0").core().BeginDrain();
+  for (int i = 0; i < 10; ++i) run.Submit(600, 4);
+  run.RunUntilIdle();
+  run.Equal("refused for good", run.EndedWith(ErrorReason::kKvTooSmall), 10);
+  run.Equal("finished", run.Finished(), 0);
+  run.Equal("blocks held by prefill", most_held, 0);
+  run.Equal("rows computed by prefill", prefill.backend().rows_computed(), 0);
+  // The answer to its offer, and the router's cancel, cross one round trip.
+  run.AtMost("prefill let go after", longest, 3 * kLatency);
+  return run.Finish();
+}
+
+ScenarioResult FailedPostIsNacked(uint64_t seed) {
+  absl::Duration undisturbed;
+  int landed_undisturbed = 0;
+  for (bool disturbed : {false, true}) {
+    Case run(CaseOptions(seed, 1, 1));
+    int landed = 0;
+    TransferId last;
+    run.cluster().network().on_page = [&](TransferId transfer,
+                                          absl::Span<uint8_t> page) {
+      ++landed;
+      if (disturbed && transfer != last) page[5] ^= 0x10;
+      last = transfer;
+    };
+    for (int i = 0; i < 10; ++i) {
+      run.Submit(100, 4);
+      run.RunUntilIdle();
+    }
+    if (!disturbed) {
+      undisturbed = run.Elapsed();
+      landed_undisturbed = landed;
+      continue;
+    }
+    run.Equal("finished", run.Finished(), 10);
+    run.Equal("pages that landed undisturbed", landed_undisturbed, 70);
+    // A post ends at its first page that fails; then all of it goes again.
+    run.Equal("pages that landed", landed, 80);
+    run.AtMost("later than undisturbed", run.Elapsed() - undisturbed,
+               10 * 2 * kLatency);
+    return run.Finish();
+  }
+  return {};
+}
+
+ScenarioResult OnlyAVerifiedCommitStartsDecode(uint64_t seed) {
+  SimClusterOptions options = CaseOptions(seed, 1, 1);
+  options.router.max_attempts = 1;
+  Case run(options);
+  run.cluster().network().on_page = [&](TransferId, absl::Span<uint8_t> page) {
+    page[seed % page.size()] ^= 1;
+  };
+  for (int i = 0; i < 10; ++i) run.Submit(100 + i, 20);
+  run.RunUntilIdle();
+  run.Equal("failed by name", run.EndedWith(ErrorReason::kTransferFailed), 10);
+  int64_t from_decode = 0;
+  for (const SimClient* client : run.clients()) {
+    from_decode += std::max<int64_t>(0, client->tokens.size() - 1);
+  }
+  run.Equal("tokens after the first", from_decode, 0);
+  run.Equal("rows computed by decode",
+            run.worker("decode0").backend().rows_computed(), 0);
+  return run.Finish();
+}
+
+ScenarioResult SourcePinnedUntilSent(uint64_t seed) {
+  SimClusterOptions options = CaseOptions(seed, 1, 1);
+  options.worker.blocks = 24;
+  options.latency = absl::Milliseconds(50);
+  Case run(options);
+  SimClient* first = run.Submit(160, 4);
+  run.RunUntil("pages are on their way",
+               [&] { return run.Blocks("prefill0").in_transfer > 0; });
+  const int on_their_way = run.Blocks("prefill0").in_transfer;
+  const absl::Duration posted = run.Elapsed();
+  // Its leg ends at prefill, and others need the blocks.
+  run.worker("prefill0")
+      .core()
+      .CancelLeg(LegKind::kPrefill, {first->request.id, AttemptId(1)});
+  run.Equal("pages on their way when their leg ended", on_their_way, 10);
+  int least = on_their_way;
+  run.Watch([&] {
+    if (run.Elapsed() - posted < 2 * options.latency) {
+      least = std::min(least, run.Blocks("prefill0").in_transfer);
+    }
+  });
+  for (int i = 0; i < 4; ++i) run.Submit(160, 4);
+  run.RunUntilIdle();
+  run.Equal("of them pinned until the completion", least, on_their_way);
+  run.AtLeast("finished", run.Finished(), 4);
+  return run.Finish();
+}
+
+ScenarioResult PreemptedPrefillIsRecomputed(uint64_t seed) {
+  SimClusterOptions options = CaseOptions(seed, 1, 1);
+  options.both_roles = true;
+  options.worker.blocks = 40;
+  options.worker.engine.prefill_chunk = 16;
+  Case run(options);
+  int64_t needed = 0;
+  for (int i = 0; i < 12; ++i) {
+    const int prompt = 40 + 20 * i;
+    run.Submit(prompt, 60);
+    needed += prompt + 59;
+  }
+  run.RunUntilIdle();
+  run.Equal("finished", run.Finished(), 12);
+  run.AtLeast("rows computed again",
+              run.worker("both").backend().rows_computed() - needed, 16);
+  return run.Finish();
+}
+
+// The time from a decode leg's end until prefill has let go of the request.
+absl::Duration PrefillRunsOn(Case& run) {
+  const absl::Duration ended = run.Elapsed();
+  run.RunUntil("prefill stops",
+               [&] { return run.worker("prefill0").core().idle(); });
+  return run.Elapsed() - ended;
+}
+
+ScenarioResult RefusalCancelsThePartner(uint64_t seed) {
+  SimClusterOptions options = CaseOptions(seed, 1, 2);
+  options.worker.blocks = 256;
+  Case run(options);
+  run.RunFor(absl::Milliseconds(50));
+  // Refused: the pair is tried again with the other decode worker.
+  run.worker("decode0").core().BeginDrain();
+  for (int i = 0; i < 8; ++i) run.Submit(300, 4);
+  run.RunUntilIdle();
+  run.Equal("finished after a refusal", run.Finished(), 8);
+  run.AtLeast("placed again", run.probe().retries, 1);
+  // A leg that ends while prefill computes thousands of tokens for it.
+  SimClient* client = run.Submit(
+      3000, 4, [](GenerateRequest& request) { request.stop.max_tokens = 4; });
+  run.RunUntil("prefill computes",
+               [&] { return run.Blocks("prefill0").active > 10; });
+  for (const char* name : {"decode0", "decode1"}) {
+    run.worker(name).core().CancelLeg(LegKind::kDecode,
+                                      {client->request.id, AttemptId(1)});
+  }
+  run.AtMost("prefill stopped after", PrefillRunsOn(run),
+             absl::Milliseconds(100));
+  run.RunUntilIdle();
+  return run.Finish();
+}
+
+}  // namespace
+
+std::vector<Scenario> HandoffScenarios() {
+  return {
+      {"rejected-before-admission",
+       {3},
+       "prefill blocks stranded for minutes after decode refused",
+       "prefill holds 0 blocks and computes 0 rows for what decode refuses; it "
+       "lets go within one round trip",
+       RejectedBeforeAdmission},
+      {"failed-post-is-nacked",
+       {7},
+       "the receiver counts to N for ever: a write failed, nobody said so",
+       "10 requests whose first page arrives wrong finish, each chunk sent "
+       "once "
+       "more, no later than one round trip each",
+       FailedPostIsNacked},
+      {"source-pinned-until-sent",
+       {9},
+       "decode waits for ever: the source was evicted before the send",
+       "of 10 pages on their way when their leg ends, 10 stay pinned until the "
+       "completion; others finish in what is left",
+       SourcePinnedUntilSent},
+      {"preempted-prefill-is-recomputed",
+       {10},
+       "an empty or garbage handoff after prefill was preempted",
+       "12 of 12 finish with true tokens though some prompts are computed "
+       "again",
+       PreemptedPrefillIsRecomputed},
+      {"only-a-verified-commit-starts-decode",
+       {11},
+       "corrupt tokens with a success status",
+       "10 handoffs whose pages never arrive whole fail by name; decode makes "
+       "0 tokens and computes 0 rows",
+       OnlyAVerifiedCommitStartsDecode},
+      {"refusal-cancels-the-partner",
+       {29},
+       "decode refuses, and prefill runs on for half an hour",
+       "prefill stops within 100 ms of the decode leg's end; refused pairs are "
+       "tried again and finish",
+       RefusalCancelsThePartner},
+  };
+}
+
+}  // namespace penstock

@@ -1,0 +1,147 @@
+// Who is who: workers that return, attempts that are over, layouts that differ.
+
+#include <algorithm>
+#include <set>
+
+#include "common/model/kv_layout.h"
+#include "tools/simulator/scenarios/case.h"
+#include "tools/simulator/scenarios/groups.h"
+
+namespace penstock {
+namespace {
+
+ScenarioResult OnlyEqualLayoutsMeet(uint64_t seed) {
+  std::set<LayoutId> ids = {SimModel::Layout().id()};
+  const std::vector<void (*)(KvLayout&)> changes = {
+      [](KvLayout& layout) { ++layout.layers; },
+      [](KvLayout& layout) { ++layout.kv_heads; },
+      [](KvLayout& layout) { ++layout.head_dim; },
+      [](KvLayout& layout) { ++layout.value_dim; },
+      [](KvLayout& layout) { layout.type = KvType::kF16; },
+  };
+  for (auto* change : changes) {
+    KvLayout layout = SimModel::Layout();
+    change(layout);
+    ids.insert(layout.id());
+  }
+  Case run(CaseOptions(seed, 1, 1));
+  run.Equal("layouts that differ have ids that differ", ids.size(),
+            changes.size() + 1);
+  // An idle prefill worker of another layout, as the router sees it.
+  KvLayout other = SimModel::Layout();
+  ++other.head_dim;
+  WorkerInfo stranger = run.worker("prefill0").core().Info();
+  stranger.key = {"stranger", Incarnation(99)};
+  stranger.control_address = "stranger";
+  stranger.layout = other.id();
+  run.True("it may register", run.cluster().router().OnRegister(stranger).ok());
+  WorkerLoad load = run.worker("prefill0").core().Load();
+  run.True("it is ready",
+           run.cluster().router().OnLoad(stranger.key, load).ok());
+  for (int i = 0; i < 20; ++i) run.Submit(100, 4);
+  run.RunUntilIdle();
+  const auto& placed = run.probe().placements;
+  run.Equal("placed on it",
+            std::count_if(placed.begin(), placed.end(),
+                          [](const PlacementFacts& facts) {
+                            return facts.prefill == "stranger";
+                          }),
+            0);
+  run.Equal("finished", run.Finished(), 20);
+  return run.Finish();
+}
+
+ScenarioResult RestartAtTheSameAddress(uint64_t seed) {
+  Case run(CaseOptions(seed, 2, 2));
+  int submitted_after = 0;
+  for (const char* name : {"prefill0", "decode0", "prefill1", "decode1"}) {
+    for (int i = 0; i < 8; ++i) run.Submit(100, 30);
+    run.RunFor(absl::Milliseconds(8));
+    run.cluster().Kill(name);
+    run.RunFor(absl::Milliseconds(20));
+    run.cluster().Restart(name);
+    run.RunUntilIdle();
+  }
+  const int before = static_cast<int>(run.clients().size());
+  const int finished_before = run.Finished();
+  const WorkerKey old_life{"prefill0", Incarnation(1)};
+  for (int i = 0; i < 8; ++i) {
+    SimClient* client = run.Submit(100, 30);
+    ++submitted_after;
+    run.RunUntil("decode has granted", [&] {
+      return run.Blocks("decode0").in_transfer > 0 ||
+             run.Blocks("decode1").in_transfer > 0 || client->ended;
+    });
+    // What an earlier life still says is nothing to the transfers of this one.
+    for (const char* name : {"decode0", "decode1"}) {
+      const TransferId transfer{client->request.id, AttemptId(1)};
+      PeerListener* listener = run.worker(name).core().peer_listener();
+      listener->OnPeerMessage(
+          old_life, Abort{transfer, absl::StatusCode::kCancelled, ""});
+      listener->OnPeerMessage(old_life, Commit{transfer, {}});
+      listener->OnPeerMessage(old_life, ChunkDone{transfer, 0, 0, {1}, {}});
+      listener->OnPeerLost(old_life, absl::UnavailableError("long ago"));
+    }
+    run.RunUntilIdle();
+  }
+  run.Equal("submitted after every worker had restarted", submitted_after, 8);
+  run.Equal("of them finished", run.Finished() - finished_before, 8);
+  run.Equal("retried", run.probe().placements.size() - before - 8,
+            run.probe().retries);
+  return run.Finish();
+}
+
+ScenarioResult NothingOfTheOldIncarnation(uint64_t seed) {
+  Case run(CaseOptions(seed, 1, 1));
+  const auto& index = run.cluster().router().workers().prefixes();
+  SimClient* first = run.Submit(320, 4);
+  run.RunUntilIdle();
+  run.RunFor(absl::Seconds(1));
+  const size_t both = index.memberships();
+  run.Equal("blocks indexed of two workers", both, 40);
+  for (const char* name : {"decode0", "prefill0"}) {
+    run.cluster().Kill(name);
+    run.RunFor(absl::Milliseconds(2));
+  }
+  run.Equal("2 ms after their deaths", index.memberships(), 0);
+  run.Equal("workers in the index", index.workers(), 0);
+  for (const char* name : {"decode0", "prefill0"}) {
+    run.cluster().Restart(name);
+  }
+  run.RunFor(absl::Seconds(1));
+  run.Equal("when they are back", index.memberships(), 0);
+  SimClient* again = run.Submit(1, 4, [&](GenerateRequest& request) {
+    request.prompt = first->request.prompt;
+  });
+  run.RunUntilIdle();
+  run.Equal("hits predicted", run.probe().placements.back().hit_tokens, 0);
+  run.Equal("tokens taken from a cache", again->last->usage.cached_tokens, 0);
+  return run.Finish();
+}
+
+}  // namespace
+
+std::vector<Scenario> IdentityScenarios() {
+  return {
+      {"only-equal-layouts-meet",
+       {12},
+       "a healthy server with wrong answers: the fingerprint left a field out",
+       "5 layouts that differ in one field have 5 other ids; a ready worker of "
+       "another layout gets 0 of 20 handoffs",
+       OnlyEqualLayoutsMeet},
+      {"restart-at-the-same-address",
+       {13},
+       "the fleet fails after one restart: stale peer state",
+       "after every worker restarted under its name, 8 of 8 requests finish, "
+       "whatever the earlier lives still say",
+       RestartAtTheSameAddress},
+      {"nothing-of-the-old-incarnation",
+       {32},
+       "a worker dies, returns at the same address, and its old blocks hit",
+       "the index holds 0 blocks of a dead worker when its death is known, and "
+       "predicts 0 hits when it is back",
+       NothingOfTheOldIncarnation},
+  };
+}
+
+}  // namespace penstock

@@ -1,0 +1,139 @@
+// Where requests go, and what an outage costs.
+
+#include <algorithm>
+#include <map>
+
+#include "tools/simulator/scenarios/case.h"
+#include "tools/simulator/scenarios/groups.h"
+
+namespace penstock {
+namespace {
+
+ScenarioResult DeadPrefillLeavesDecodeHealthy(uint64_t seed) {
+  Case run(CaseOptions(seed, 2, 1));
+  SimClient* steady = run.Submit(10, 300);
+  run.RunUntil("decoding began", [&] { return !steady->tokens.empty(); });
+  int unhealthy = 0;
+  absl::Duration since, longest;
+  size_t tokens = 0;
+  run.Watch([&] {
+    unhealthy +=
+        run.worker("decode0").core().Load().health != WorkerHealth::kReady;
+    if (steady->tokens.size() != tokens || steady->ended) {
+      since = run.Elapsed();
+    }
+    tokens = steady->tokens.size();
+    longest = std::max(longest, run.Elapsed() - since);
+  });
+  since = run.Elapsed();
+  // Transfers stay stuck in every phase, and their prefill dies.
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < 2; ++i) run.Submit(120, 8);
+    run.RunFor(absl::Microseconds(900) * (round + 1));
+    run.cluster().Kill("prefill0");
+    run.RunFor(absl::Milliseconds(30));
+    run.cluster().Restart("prefill0");
+  }
+  run.RunUntilIdle();
+  run.Equal("times that decode was not ready", unhealthy, 0);
+  run.True("the steady request finished", steady->ended->ok());
+  run.AtMost("its longest time without a token", longest,
+             absl::Milliseconds(10));
+  return run.Finish();
+}
+
+ScenarioResult HotPrefixSpreads(uint64_t seed) {
+  constexpr int kRequests = 500;
+  SimClusterOptions options = CaseOptions(seed, 8, 8);
+  options.worker.blocks = 256;
+  options.worker.backend.row_cost = absl::Microseconds(700);  // as predicted
+  Case run(options);
+  const std::vector<TokenId> hot = run.Submit(256, 2)->request.prompt;
+  run.RunUntilIdle();
+  run.RunFor(absl::Seconds(1));
+  // Far more than its owner can serve, at once and then over time.
+  for (int i = 0; i < kRequests; ++i) {
+    run.Submit(32, 2, [&](GenerateRequest& request) {
+      request.prompt.insert(request.prompt.begin(), hot.begin(), hot.end());
+    });
+    if (i >= 50) run.RunFor(absl::Microseconds(4500));
+  }
+  run.RunUntilIdle();
+  std::map<std::string, int> prefills, decodes;
+  for (const PlacementFacts& placed : run.probe().placements) {
+    ++prefills[placed.prefill];
+    ++decodes[placed.decode];
+  }
+  auto busiest = [&](const std::map<std::string, int>& counts) {
+    int most = 0;
+    for (const auto& [name, count] : counts) {
+      if (!name.empty()) most = std::max(most, count);
+    }
+    return most * 100 / kRequests;
+  };
+  run.Equal("finished", run.Finished(), kRequests + 1);
+  run.AtMost("percent on the busiest of 8 prefill workers", busiest(prefills),
+             25);
+  run.AtMost("percent on the busiest of 8 decode workers", busiest(decodes),
+             35);
+  return run.Finish();
+}
+
+ScenarioResult RetryBudget(uint64_t seed) {
+  SimClusterOptions options = CaseOptions(seed, 2, 2);
+  options.worker.blocks = 1024;
+  options.router.max_running = 100;
+  options.router.max_queued = 0;
+  options.router.retry_floor = 0;
+  Case run(options);
+  for (int i = 0; i < 100; ++i) run.Submit(200, 40);
+  int shed = 0;
+  for (int i = 0; i < 10; ++i) {
+    shed += run.cluster().Submit(200, 40) == nullptr;
+  }
+  run.RunFor(absl::Milliseconds(3));
+  int most = 0;
+  run.Watch([&] {
+    int again = 0;
+    for (const SimClient* client : run.clients()) {
+      again +=
+          !client->ended && run.probe().retried.contains(client->request.id);
+    }
+    most = std::max(most, again);
+  });
+  run.cluster().Kill("prefill0");
+  run.RunUntilIdle();
+  run.Equal("refused at once", shed, 10);
+  run.Equal("on another attempt at once", most, 20);
+  run.Equal("finished or ended by name",
+            run.Finished() + run.EndedWith(ErrorReason::kWorkerLost), 100);
+  return run.Finish();
+}
+
+}  // namespace
+
+std::vector<Scenario> RoutingScenarios() {
+  return {
+      {"dead-prefill-leaves-decode-healthy",
+       {20},
+       "prefill dies, then the orchestrator kills decode",
+       "decode stays ready through 10 deaths of its prefill worker, and its "
+       "own request never waits 10 ms for a token",
+       DeadPrefillLeavesDecodeHealthy},
+      {"hot-prefix-spreads",
+       {22},
+       "all traffic goes to one worker: overlap dominates",
+       "500 requests over one hot prefix: at most 25% on the busiest of 8 "
+       "prefill workers, 35% on the busiest of 8 decode workers",
+       HotPrefixSpreads},
+      {"retry-budget",
+       {30},
+       "retries multiply an outage",
+       "one of two prefill workers dies under 100 requests: 20 at once are on "
+       "another attempt, the others end by name; 10 that were shed are not "
+       "tried at all",
+       RetryBudget},
+  };
+}
+
+}  // namespace penstock

@@ -1,0 +1,117 @@
+// Requests that compete for memory and time.
+
+#include <algorithm>
+#include <map>
+
+#include "tools/simulator/scenarios/case.h"
+#include "tools/simulator/scenarios/groups.h"
+
+namespace penstock {
+namespace {
+
+// The longest time in which no client got a token although one waited.
+class Pauses {
+ public:
+  explicit Pauses(Case* run) : run_(run) {
+    run->Watch([this] { Look(); });
+  }
+  absl::Duration longest() const { return longest_; }
+
+ private:
+  void Look() {
+    size_t tokens = 0;
+    bool waiting = false;
+    for (const SimClient* client : run_->clients()) {
+      for (const auto& [sample, made] : client->samples) tokens += made.size();
+      waiting |= !client->ended;
+    }
+    if (tokens != tokens_ || !waiting) since_ = run_->Elapsed();
+    tokens_ = tokens;
+    longest_ = std::max(longest_, run_->Elapsed() - since_);
+  }
+
+  Case* run_;
+  size_t tokens_ = 0;
+  absl::Duration since_, longest_;
+};
+
+ScenarioResult HoldersRunBeforeWaiters(uint64_t seed) {
+  SimClusterOptions options = CaseOptions(seed, 2, 1);
+  options.worker.blocks = 20;
+  Case run(options);
+  Pauses pauses(&run);
+  for (int i = 0; i < 24; ++i) {
+    run.Submit(90 + i % 3 * 40, 30,
+               [&](GenerateRequest& request) { request.n = 1 + i % 2; });
+  }
+  run.RunUntilIdle();
+  run.Equal("finished", run.Finished(), 24);
+  run.AtMost("longest time without a token", pauses.longest(),
+             absl::Milliseconds(100));
+  return run.Finish();
+}
+
+ScenarioResult PreemptionMakesProgress(uint64_t seed) {
+  SimClusterOptions options = CaseOptions(seed, 0, 1);
+  options.worker.blocks = 14;
+  Case run(options);
+  Pauses pauses(&run);
+  const int64_t needed = 12 * (20 + 59);
+  for (int i = 0; i < 12; ++i) run.Submit(20, 60);
+  run.RunUntilIdle();
+  run.Equal("finished", run.Finished(), 12);
+  const int64_t again =
+      run.worker("decode0").backend().rows_computed() - needed;
+  run.AtLeast("rows computed again", again, 20);
+  run.AtMost("rows computed again", again, needed);
+  run.AtMost("longest time without a token", pauses.longest(),
+             absl::Milliseconds(20));
+  return run.Finish();
+}
+
+ScenarioResult ShortBehindCancelledLong(uint64_t seed) {
+  SimClusterOptions options = CaseOptions(seed, 1, 1);
+  options.worker.blocks = 4096;
+  Case run(options);
+  std::vector<SimClient*> long_ones;
+  for (int i = 0; i < 20; ++i) long_ones.push_back(run.Submit(3000, 100));
+  run.RunFor(absl::Milliseconds(100));
+  for (SimClient* client : long_ones) run.cluster().Cancel(client);
+  SimClient* client = run.Submit(100, 4);
+  const absl::Duration submitted = run.Elapsed();
+  run.RunUntil("its first token", [&] { return !client->tokens.empty(); });
+  // Messages, the chunk under way (256 rows: 7.1 ms), its own (100: 4 ms).
+  run.AtMost("first token of the short one after", run.Elapsed() - submitted,
+             absl::Milliseconds(6 + 8 + 4));
+  run.RunUntilIdle();
+  run.Equal("cancelled", run.EndedWith(ErrorReason::kCancelled), 20);
+  run.AtMost("prompt tokens computed of 60000",
+             run.worker("prefill0").backend().rows_computed() - 100, 256 * 18);
+  return run.Finish();
+}
+
+}  // namespace
+
+std::vector<Scenario> SchedulingScenarios() {
+  return {
+      {"holders-run-before-waiters",
+       {15},
+       "running 0, waiting N, for ever: loads that cannot run hold all blocks",
+       "24 of 24 finish in 20 blocks, and no 100 ms pass without a token",
+       HoldersRunBeforeWaiters},
+      {"preemption-makes-progress",
+       {17},
+       "preempting and resuming at 0 tokens/s",
+       "12 of 12 finish in memory for a few; no more rows are computed again "
+       "than were needed once, and no 20 ms pass without a token",
+       PreemptionMakesProgress},
+      {"short-behind-cancelled-long",
+       {21},
+       "a short request waits tens of seconds behind cancelled long ones",
+       "the first token of a request behind 20 cancelled prompts of 3000 "
+       "tokens comes within 18 ms: the chunk under way and its own",
+       ShortBehindCancelledLong},
+  };
+}
+
+}  // namespace penstock
