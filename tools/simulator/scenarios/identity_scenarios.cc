@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "common/base/check.h"
 #include "common/model/kv_layout.h"
 #include "tools/simulator/scenarios/case.h"
 #include "tools/simulator/scenarios/groups.h"
@@ -91,6 +94,59 @@ ScenarioResult RestartAtTheSameAddress(uint64_t seed) {
   return run.Finish();
 }
 
+// Of those that the log names, "... leg 17 prefill prefill0 attempt 1".
+LegId LastPrefillLeg(const SimCluster& cluster) {
+  LegId leg = 0;
+  for (const std::string& line : cluster.log()) {
+    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
+    if (words.size() >= 7 && words[1] == "leg" && words[3] == "prefill" &&
+        words[6] == "1") {
+      CHECK(absl::SimpleAtoi(words[2], &leg));
+    }
+  }
+  return leg;
+}
+
+ScenarioResult ARetryIsANewAttempt(uint64_t seed) {
+  Case run(CaseOptions(seed, 2, 1));
+  int injected = 0, on_the_second = 0;
+  for (int i = 0; i < 10; ++i) {
+    run.RunFor(absl::Seconds(1));
+    SimClient* client = run.Submit(200, 8);
+    run.RunUntil("prefill computes", [&] {
+      return run.Blocks("prefill0").active + run.Blocks("prefill1").active > 0;
+    });
+    const std::string prefill = run.probe().placements.back().prefill;
+    const size_t placed = run.probe().placements.size();
+    run.cluster().Kill(prefill);
+    run.RunUntil("it is placed again", [&] {
+      return run.probe().placements.size() > placed || client->ended;
+    });
+    // The first attempt's prefill leg says at last that all went well.
+    const LegId leg = LastPrefillLeg(run.cluster());
+    TokenFrame frame;
+    frame.attempt = AttemptId(1);
+    frame.tokens.push_back({999, "<999>", {}, 0});
+    frame.finish = FinishReason::kLength;
+    frame.usage.prompt_tokens = 200;
+    run.cluster().router().OnLegFrame(leg, frame);
+    run.cluster().router().OnLegFinished(leg, absl::OkStatus());
+    ++injected;
+    run.RunUntilIdle();
+    on_the_second += client->attempt == AttemptId(2);
+    run.cluster().Restart(prefill);
+  }
+  run.Equal("late successes of first attempts", injected, 10);
+  run.Equal("finished", run.Finished(), 10);
+  run.Equal("by their second attempt", on_the_second, 10);
+  for (const char* name : {"prefill0", "prefill1", "decode0"}) {
+    const BlockCounts counts = run.Blocks(name);
+    run.Equal("blocks held at the end",
+              counts.total() - counts.free - counts.cached, 0);
+  }
+  return run.Finish();
+}
+
 ScenarioResult NothingOfTheOldIncarnation(uint64_t seed) {
   Case run(CaseOptions(seed, 1, 1));
   const auto& index = run.cluster().router().workers().prefixes();
@@ -135,6 +191,13 @@ std::vector<Scenario> IdentityScenarios() {
        "after every worker restarted under its name, 8 of 8 requests finish, "
        "whatever the earlier lives still say",
        RestartAtTheSameAddress},
+      {"a-retry-is-a-new-attempt",
+       {18},
+       "memory grows, and a retracted request hangs on an old success",
+       "10 late successes of first attempts change nothing: 10 of 10 finish by "
+       "their second attempt, all blocks are given back (KV has one tier: the "
+       "pool; what an ended attempt leaves there is kept under a lease)",
+       ARetryIsANewAttempt},
       {"nothing-of-the-old-incarnation",
        {32},
        "a worker dies, returns at the same address, and its old blocks hit",

@@ -110,6 +110,42 @@ ScenarioResult RetryBudget(uint64_t seed) {
   return run.Finish();
 }
 
+ScenarioResult DispatchWithoutHeartbeats(uint64_t seed) {
+  Case run(CaseOptions(seed, 4, 4));
+  for (const char* name : {"prefill0", "prefill1", "prefill2", "prefill3",
+                           "decode0", "decode1", "decode2", "decode3"}) {
+    Fault fault;
+    fault.kind = FaultKind::kNoHeartbeats;
+    fault.at = absl::Seconds(1);
+    fault.lasts = absl::Seconds(6);
+    fault.host = name;
+    run.cluster().Inject(fault);
+  }
+  // From when every worker is suspect.
+  run.RunFor(absl::Seconds(4));
+  int suspects = 0;
+  for (const WorkerView& worker :
+       run.cluster().router().workers().view().workers) {
+    suspects += worker.suspect;
+  }
+  const size_t before = run.probe().placements.size();
+  for (int i = 0; i < 80; ++i) {
+    run.Submit(100, 20);
+    run.RunFor(absl::Milliseconds(10));
+  }
+  run.RunUntilIdle();
+  std::map<std::string, int> decodes;
+  for (size_t i = before; i < run.probe().placements.size(); ++i) {
+    ++decodes[run.probe().placements[i].decode];
+  }
+  int most = 0;
+  for (const auto& [name, count] : decodes) most = std::max(most, count);
+  run.Equal("suspect workers", suspects, 8);
+  run.Equal("finished", run.Finished(), 80);
+  run.AtMost("on the busiest of 4 decode workers", most, 30);
+  return run.Finish();
+}
+
 }  // namespace
 
 std::vector<Scenario> RoutingScenarios() {
@@ -133,6 +169,12 @@ std::vector<Scenario> RoutingScenarios() {
        "another attempt, the others end by name; 10 that were shed are not "
        "tried at all",
        RetryBudget},
+      {"dispatch-without-heartbeats",
+       {31},
+       "a telemetry outage halts dispatch: stale metrics fail closed",
+       "no worker is heard of for 6 s: 80 of 80 requests of that time finish, "
+       "at most 30 on one of 4 workers, by the router's own counts",
+       DispatchWithoutHeartbeats},
   };
 }
 
