@@ -27,10 +27,15 @@ struct HandoffOptions {
   absl::Duration renew_every = absl::Seconds(3);
   // An Offer whose decode leg has not come yet, and the other way round.
   absl::Duration meet_timeout = absl::Seconds(5);
-  // Each post of pages.
-  absl::Duration post_timeout = absl::Seconds(10);
-  int max_chunk_attempts = 3;
-  int max_transfers = 1024;  // offers beyond this are rejected
+  // Each post of pages has this long, and longer the more bytes it and what is
+  // under way before it bring: a link slower than `min_bandwidth` bytes a
+  // second counts as broken.
+  absl::Duration post_timeout = absl::Seconds(5);
+  int64_t min_bandwidth = 8 << 20;
+  // A chunk that was announced has to be there within this.
+  absl::Duration arrival_timeout = absl::Seconds(1);
+  int max_chunk_attempts = 4;  // over all transports
+  int max_transfers = 1024;    // offers beyond this are rejected
   // Transports this worker may use; empty: all it has.
   std::vector<TransportKind> allowed_transports;
 };
@@ -49,19 +54,13 @@ struct WorkerContext {
   PrefixCache* cache = nullptr;
   KeptKv* kept = nullptr;
   PeerNetwork* peers = nullptr;
-  std::vector<KvTransport*> transports;  // preferred first
+  // Those that `options` allows, preferred first.
+  std::vector<KvTransport*> transports;
   const BlockHasher* hasher = nullptr;
   const Tokenizer* tokenizer = nullptr;
   const Clock* clock = nullptr;
   Timers* timers = nullptr;
   HandoffProbe* probe = nullptr;
-
-  KvTransport* TransportOf(TransportKind kind) const {
-    for (KvTransport* transport : transports) {
-      if (transport->caps().kind == kind) return transport;
-    }
-    return nullptr;
-  }
 };
 
 }  // namespace penstock

@@ -33,8 +33,10 @@ struct Offer {
 struct Credit {
   TransferId transfer;
   int have_blocks = 0;
-  TransportAddress address;  // the transport chosen for this transfer
-  absl::Duration lease;      // from receipt, on the receiver's clock
+  // Every transport over which D takes this transfer's pages, best first; none
+  // when both roles are one worker's.
+  std::vector<TransportAddress> addresses;
+  absl::Duration lease;  // from receipt, on the receiver's clock
 };
 
 // D -> P: not now (retry_after > 0) or not at all (code says why).

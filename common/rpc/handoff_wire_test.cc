@@ -47,17 +47,22 @@ TEST(HandoffWireTest, OfferCreditAndRejectKeepEveryField) {
   EXPECT_THAT(offer.transports,
               ElementsAre(TransportKind::kTcp, TransportKind::kShm));
 
-  const Credit credit =
-      RoundTrip(Credit{kTransfer,
-                       3,
-                       {TransportKind::kShm, std::string("name\1", 5),
-                        Incarnation(kBig), kBig - 1},
-                       absl::Seconds(10)});
+  const Credit credit = RoundTrip(
+      Credit{kTransfer,
+             3,
+             {{TransportKind::kShm, std::string("name\1", 5), Incarnation(kBig),
+               kBig - 1},
+              {TransportKind::kTcp, "10.0.0.1:7", Incarnation(kBig), 9}},
+             absl::Seconds(10)});
   EXPECT_EQ(credit.have_blocks, 3);
-  EXPECT_EQ(credit.address.kind, TransportKind::kShm);
-  EXPECT_EQ(credit.address.address, std::string("name\1", 5));
-  EXPECT_EQ(credit.address.incarnation, Incarnation(kBig));
-  EXPECT_EQ(credit.address.access_key, kBig - 1);
+  ASSERT_EQ(credit.addresses.size(), 2u);
+  EXPECT_EQ(credit.addresses[0].kind, TransportKind::kShm);
+  EXPECT_EQ(credit.addresses[0].address, std::string("name\1", 5));
+  EXPECT_EQ(credit.addresses[0].incarnation, Incarnation(kBig));
+  EXPECT_EQ(credit.addresses[0].access_key, kBig - 1);
+  EXPECT_EQ(credit.addresses[1].kind, TransportKind::kTcp);
+  EXPECT_EQ(credit.addresses[1].address, "10.0.0.1:7");
+  EXPECT_EQ(credit.addresses[1].access_key, 9u);
   EXPECT_EQ(credit.lease, absl::Seconds(10));
 
   const Reject reject =
@@ -169,9 +174,30 @@ TEST(HandoffWireTest, RefusesWhatCannotBe) {
                           p.mutable_abort()->mutable_status()->set_code(17);
                         }),
                 "abort.status.code");
-  ExpectRefused(refused(Credit{kTransfer, 0, {}, {}},
-                        [](auto& p) { p.mutable_credit()->clear_address(); }),
-                "credit.address.kind");
+  const Credit credit{kTransfer, 0, {TransportAddress{}}, {}};
+  ExpectRefused(
+      refused(credit, [](auto& p) { p.mutable_credit()->clear_addresses(); }),
+      "credit.addresses");
+  ExpectRefused(
+      refused(credit,
+              [](auto& p) {
+                p.mutable_credit()->mutable_addresses(0)->clear_kind();
+              }),
+      "credit.addresses.kind");
+  ExpectRefused(refused(credit,
+                        [](auto& p) {
+                          p.mutable_credit()->mutable_addresses(0)->set_address(
+                              std::string(100'000, 'a'));
+                        }),
+                "credit.addresses.address");
+  ExpectRefused(refused(credit,
+                        [](auto& p) {
+                          for (int i = 0; i < 16; ++i) {
+                            *p.mutable_credit()->add_addresses() =
+                                p.credit().addresses(0);
+                          }
+                        }),
+                "credit.addresses");
   ExpectRefused(refused(Renew{kTransfer, {}},
                         [](auto& p) { p.mutable_renew()->set_lease_us(-1); }),
                 "renew.lease_us");

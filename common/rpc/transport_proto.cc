@@ -39,8 +39,7 @@ absl::StatusOr<TransportKind> FromProto(absl::string_view field,
 absl::StatusOr<std::vector<TransportKind>> FromProto(
     absl::string_view field,
     const google::protobuf::RepeatedField<int>& kinds) {
-  constexpr int kMost = 16;
-  RETURN_IF_ERROR(WireCount(field, kinds.size(), kMost).status());
+  RETURN_IF_ERROR(WireCount(field, kinds.size(), kMaxWireTransports).status());
   std::vector<TransportKind> result;
   for (int value : kinds) {
     ASSIGN_OR_RETURN(TransportKind kind,

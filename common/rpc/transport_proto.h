@@ -11,6 +11,9 @@ namespace penstock {
 
 // Small conversions that worker and handoff messages share.
 
+// More transports than this are not one worker's.
+inline constexpr int kMaxWireTransports = 16;
+
 v1::TransportKind ToProto(TransportKind kind);
 // INVALID_ARGUMENT for an unknown value.
 absl::StatusOr<TransportKind> FromProto(absl::string_view field,

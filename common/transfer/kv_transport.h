@@ -55,7 +55,10 @@ struct PageArrival {
   BlockRef block;
   LayerRange layers;
   uint64_t bytes = 0;
-  uint64_t checksum = 0;  // of the bytes as they lie in the arena now
+  // Bytes were written, whatever the status says: the page is not what it was.
+  bool landed = false;
+  uint64_t checksum =
+      0;  // if landed: of the bytes as they lie in the arena now
   // OK, or why the page was refused (stale generation, wrong checksum, wrong
   // incarnation, not prepared): nothing of it is usable.
   absl::Status status;
@@ -94,8 +97,9 @@ class KvTransport {
                                const TransportAddress& address) = 0;
 
   // Destination side: opens the given blocks to writes of `transfer`, until
-  // Revoke. A write that is not prepared is refused. Precondition: the blocks
-  // are in transfer and stay so until the fence of Revoke has completed.
+  // Revoke. They may be open to the same transfer on other transports, too. A
+  // write that is not prepared is refused. Precondition: the blocks are in
+  // transfer and stay so until the fence of Revoke has completed.
   virtual void PrepareReceive(TransferId transfer,
                               const std::vector<BlockRef>& blocks) = 0;
 

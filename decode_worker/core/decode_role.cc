@@ -126,7 +126,7 @@ bool DecodeRole::DrainArrivals() {
       progress = true;
       if (auto it = transfers_.find(arrival->transfer);
           it != transfers_.end()) {
-        it->second->OnArrival(*arrival);
+        it->second->OnArrival(transport->caps().kind, *arrival);
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "decode_worker/core/decode_transfer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -58,7 +59,7 @@ void DecodeTransfer::ArmDeadline() {
 
 void DecodeTransfer::CancelTimers() {
   lease_.End();
-  for (TimerId* timer : {&meet_timer_, &deadline_timer_}) {
+  for (TimerId* timer : {&meet_timer_, &deadline_timer_, &arrival_timer_}) {
     context_->timers->Cancel(*timer);
     *timer = 0;
   }
@@ -102,25 +103,22 @@ absl::Status DecodeTransfer::CheckOffer() const {
     return MakeError(ErrorReason::kInternal,
                      "the offer's prompt differs from the decode leg's");
   }
-  if (peer_ != context_->self && ChooseTransport() == nullptr) {
+  if (peer_ != context_->self && CommonTransports().empty()) {
     return MakeError(ErrorReason::kIncompatibleWorker,
                      absl::StrCat("no transport in common with ", peer_.name));
   }
   return AnswerGroup::CheckFits(*context_, leg_.request);
 }
 
-KvTransport* DecodeTransfer::ChooseTransport() const {
-  for (KvTransport* transport : context_->transports) {
-    TransportKind kind = transport->caps().kind;
-    const auto& allowed = context_->options.allowed_transports;
-    bool ours = allowed.empty() || std::find(allowed.begin(), allowed.end(),
-                                             kind) != allowed.end();
-    if (ours && std::find(offer_->transports.begin(), offer_->transports.end(),
-                          kind) != offer_->transports.end()) {
-      return transport;
-    }
-  }
-  return nullptr;
+std::vector<KvTransport*> DecodeTransfer::CommonTransports() const {
+  const std::vector<TransportKind>& theirs = offer_->transports;
+  std::vector<KvTransport*> common;
+  std::copy_if(context_->transports.begin(), context_->transports.end(),
+               std::back_inserter(common), [&](const KvTransport* transport) {
+                 return std::find(theirs.begin(), theirs.end(),
+                                  transport->caps().kind) != theirs.end();
+               });
+  return common;
 }
 
 bool DecodeTransfer::TryCredit() {
@@ -138,7 +136,6 @@ bool DecodeTransfer::Map() {
   Credit credit{id_, 0, {}, context_->options.lease};
   shared_ = peer_ == context_->self;
   if (shared_) {
-    credit.address.incarnation = context_->self.incarnation;
     summary_.transport = TransportName(TransportKind::kInproc);
   } else {
     int full = static_cast<int>(leg_.request.prompt.size()) / kBlockTokens;
@@ -150,10 +147,12 @@ bool DecodeTransfer::Map() {
     have_blocks_ = static_cast<int>(cached.size());
     blocks_ = std::move(cached);
     for (BlockHold& hold : *fresh) blocks_.push_back(std::move(hold));
-    transport_ = ChooseTransport();
-    summary_.transport = TransportName(transport_->caps().kind);
+    transports_ = CommonTransports();
+    summary_.transport = TransportName(transports_.front()->caps().kind);
     credit.have_blocks = have_blocks_;
-    credit.address = transport_->Describe();
+    for (const KvTransport* transport : transports_) {
+      credit.addresses.push_back(transport->Describe());
+    }
   }
   verified_.assign(prompt_blocks(), false);
   std::fill_n(verified_.begin(), have_blocks_, true);
@@ -165,7 +164,11 @@ bool DecodeTransfer::Map() {
     pins_.push_back(context_->pool->Pin(blocks_[i].ref()));
     grant.blocks.push_back(blocks_[i].ref());
   }
-  if (transport_ != nullptr) transport_->PrepareReceive(id_, grant.blocks);
+  // A block is open on all of them at once: wherever its page comes from, it
+  // has the same bytes.
+  for (KvTransport* transport : transports_) {
+    transport->PrepareReceive(id_, grant.blocks);
+  }
   Move(state_, DecodeState::kMapped);
   if (!shared_) Send(std::move(grant));
   output_->Accept();
@@ -178,26 +181,97 @@ void DecodeTransfer::OnRenew() {
   if (state_ < DecodeState::kCommitted) lease_.Refresh();
 }
 
-void DecodeTransfer::OnArrival(const PageArrival& arrival) {
+void DecodeTransfer::OnArrival(TransportKind via, const PageArrival& arrival) {
+  // A page may be written more than once until the fence: sent again after its
+  // post expired, or over another transport. That must not change it.
+  auto page = arrived_.find(arrival.block);
+  bool changed = arrival.landed && page != arrived_.end() &&
+                 page->second != arrival.checksum;
   if (!arrival.status.ok()) {
     // The sender learns of it from its own completion and sends again.
     context_->probe->PageRefused(arrival.status.message());
+    if (arrival.landed && page == arrived_.end()) {
+      spoiled_[arrival.block] = via;
+    } else if (changed) {
+      spoiled_[arrival.block] = via;
+      OnPageChanged(arrival.block);
+    }
     return;
   }
   if (state_ == DecodeState::kCommitted) {
-    // A repeated write may land until the fence; it must not change a page.
-    if (arrived_[arrival.block] != arrival.checksum) {
-      Fail(MakeError(ErrorReason::kTransferFailed,
-                     "a page changed after it was committed"));
-    }
+    if (changed) OnPageChanged(arrival.block);
     return;
   }
   if (state_ == DecodeState::kMapped) Move(state_, DecodeState::kReceiving);
   if (state_ != DecodeState::kReceiving) return;
   lease_.Refresh();
+  if (changed) OnPageChanged(arrival.block);
   arrived_[arrival.block] = arrival.checksum;
+  auto spoiled = spoiled_.find(arrival.block);
+  if (spoiled != spoiled_.end() && spoiled->second == via) {
+    spoiled_.erase(spoiled);
+  }
   summary_.bytes_moved += arrival.bytes;
+  uint64_t carried = bytes_by_kind_[via] += arrival.bytes;
+  if (std::all_of(bytes_by_kind_.begin(), bytes_by_kind_.end(),
+                  [&](const auto& kind) { return kind.second <= carried; })) {
+    summary_.transport = TransportName(via);
+  }
   MaybeCommit();
+}
+
+void DecodeTransfer::OnPageChanged(BlockRef block) {
+  if (state_ == DecodeState::kCommitted) {
+    Fail(MakeError(ErrorReason::kTransferFailed,
+                   "a page changed after it was committed"));
+    return;
+  }
+  if (state_ != DecodeState::kReceiving) return;
+  arrived_.erase(block);
+  for (auto at = checked_chunks_.begin(); at != checked_chunks_.end(); ++at) {
+    const ChunkDone& chunk = at->second;
+    for (size_t i = 0; i < chunk.checksums.size(); ++i) {
+      if (blocks_[chunk.first_prompt_block + i].ref() != block) continue;
+      for (size_t j = 0; j < chunk.checksums.size(); ++j) {
+        verified_[chunk.first_prompt_block + j] = false;
+      }
+      Nack(chunk, "a page changed after it had arrived");
+      checked_chunks_.erase(at);
+      return;
+    }
+  }
+}
+
+bool DecodeTransfer::TakeSpoiled(const ChunkDone& chunk) {
+  bool found = false;
+  for (size_t i = 0; i < chunk.checksums.size(); ++i) {
+    const BlockRef block = blocks_[chunk.first_prompt_block + i].ref();
+    if (spoiled_.erase(block) == 0) continue;
+    arrived_.erase(block);
+    found = true;
+  }
+  return found;
+}
+
+void DecodeTransfer::Nack(const ChunkDone& chunk, const std::string& why) {
+  context_->probe->ChunkNacked(why);
+  chunks_.erase(chunk.chunk);
+  Send(ChunkNack{id_, chunk.chunk, why});
+}
+
+void DecodeTransfer::ArmArrivalTimer() {
+  if (arrival_timer_ != 0) return;
+  arrival_timer_ = context_->timers->Schedule(
+      context_->clock->Now() + context_->options.arrival_timeout,
+      [this] { NackMissing(); });
+}
+
+void DecodeTransfer::NackMissing() {
+  arrival_timer_ = 0;
+  if (state_ != DecodeState::kReceiving) return;
+  for (const ChunkDone& chunk : std::exchange(waiting_chunks_, {})) {
+    Nack(chunk, "pages were announced and did not arrive");
+  }
 }
 
 void DecodeTransfer::OnChunkDone(ChunkDone message) {
@@ -248,15 +322,20 @@ bool DecodeTransfer::CheckChunk(const ChunkDone& message) {
     auto page = arrived_.find(blocks_[at].ref());
     if (page == arrived_.end()) return false;
     if (page->second != message.checksums[i]) {
-      context_->probe->ChunkNacked("checksum");
-      Send(ChunkNack{id_, message.chunk,
-                     absl::StrCat("checksum of prompt block ", at)});
-      chunks_.erase(message.chunk);
+      Nack(message, "checksum");
       return true;
     }
+  }
+  if (TakeSpoiled(message)) {
+    Nack(message, "a page was overwritten");
+    return true;
+  }
+  for (size_t i = 0; i < message.checksums.size(); ++i) {
+    size_t at = message.first_prompt_block + i;
     if (!verified_[at]) ++summary_.blocks_moved;
     verified_[at] = true;
   }
+  checked_chunks_.insert_or_assign(message.chunk, message);
   return true;
 }
 
@@ -265,6 +344,11 @@ void DecodeTransfer::MaybeCommit() {
   for (ChunkDone& chunk : chunks) {
     if (state_ != DecodeState::kReceiving) return;
     if (!CheckChunk(chunk)) waiting_chunks_.push_back(std::move(chunk));
+  }
+  if (waiting_chunks_.empty()) {
+    context_->timers->Cancel(std::exchange(arrival_timer_, 0));
+  } else {
+    ArmArrivalTimer();
   }
   if (!commit_.has_value() || !waiting_chunks_.empty() ||
       (state_ != DecodeState::kReceiving && state_ != DecodeState::kMapped)) {
@@ -276,7 +360,6 @@ void DecodeTransfer::MaybeCommit() {
   }
   Move(state_, DecodeState::kCommitted);
   lease_.End();
-  Send(CommitAck{id_});
 }
 
 void DecodeTransfer::OnCommit(Commit message) {
@@ -337,6 +420,8 @@ absl::Status DecodeTransfer::Verify(const KvManifest& manifest) {
 
 void DecodeTransfer::Activate() {
   Move(state_, DecodeState::kActive);
+  // Only now: until the fence a landing may still read the source's pages.
+  Send(CommitAck{id_});
   pins_.clear();
   context_->probe->TransferEnded(HandoffProbe::Direction::kIn,
                                  summary_.transport, "ok", summary_.bytes_moved,
@@ -421,10 +506,17 @@ void DecodeTransfer::BeginRevoke() {
   TryFence();
 }
 
+bool DecodeTransfer::Revoke() {
+  bool fenced = true;
+  for (KvTransport* transport : transports_) {
+    bool acked = fence_acked_ && !transport->caps().receiver_validates;
+    fenced &= transport->Revoke(id_) || acked;
+  }
+  return fenced;
+}
+
 void DecodeTransfer::TryFence() {
-  bool fenced = transport_ == nullptr || transport_->Revoke(id_) ||
-                (fence_acked_ && !transport_->caps().receiver_validates);
-  if (!fenced) {
+  if (!Revoke()) {
     if (state_ != DecodeState::kRevoking) return;
     Move(state_, DecodeState::kQuarantined);
     for (const TransferPin& pin : pins_) context_->pool->Quarantine(pin.ref());
@@ -448,7 +540,7 @@ bool DecodeTransfer::Poll() {
     if (fenced_) {
       Activate();
     } else {
-      fenced_ = transport_ == nullptr || transport_->Revoke(id_);
+      fenced_ = Revoke();
     }
   }
   return state_ != before || fenced_ != fenced_before;

@@ -40,7 +40,7 @@ class DecodeTransfer {
   void OnRenew();
   void OnAbort(const Abort& message);
   void OnFenceAck();
-  void OnArrival(const PageArrival& arrival);
+  void OnArrival(TransportKind via, const PageArrival& arrival);
   void OnPeerLost(const absl::Status& why);
 
   // Ends the leg with `status`, tells the peer, and lets go of everything that
@@ -63,8 +63,19 @@ class DecodeTransfer {
   absl::Status CheckOffer() const;
   void RejectOffer(const absl::Status& status);
   bool Map();
-  KvTransport* ChooseTransport() const;
+  // Those of this worker and of the offer, best first.
+  std::vector<KvTransport*> CommonTransports() const;
+  // Closes all of them to the transfer; true when no write can land any more.
+  bool Revoke();
   void TakeShared(const ChunkDone& message);
+  // A page that was there has other bytes now.
+  void OnPageChanged(BlockRef block);
+  // A page was overwritten by bytes that do not count.
+  bool TakeSpoiled(const ChunkDone& chunk);
+  // Asks for a chunk again.
+  void Nack(const ChunkDone& chunk, const std::string& why);
+  void ArmArrivalTimer();
+  void NackMissing();
   // False: a page has not arrived yet.
   bool CheckChunk(const ChunkDone& message);
   void MaybeCommit();
@@ -87,15 +98,22 @@ class DecodeTransfer {
   std::optional<Offer> offer_;
   BlockHash root_;
 
-  bool shared_ = false;               // both roles in one worker: by reference
-  KvTransport* transport_ = nullptr;  // null until mapped, or when shared
-  std::vector<BlockHold> blocks_;     // by prompt block; cached ones first
-  int have_blocks_ = 0;               // leading ones that were cached here
-  std::vector<TransferPin> pins_;     // of the granted ones
+  bool shared_ = false;  // both roles in one worker: by reference
+  // Open to the transfer's writes; empty until mapped, or when shared.
+  std::vector<KvTransport*> transports_;
+  std::map<TransportKind, uint64_t> bytes_by_kind_;
+  std::vector<BlockHold> blocks_;         // by prompt block; cached ones first
+  int have_blocks_ = 0;                   // leading ones that were cached here
+  std::vector<TransferPin> pins_;         // of the granted ones
   std::map<BlockRef, uint64_t> arrived_;  // checksum of what lies in the page
-  std::vector<ChunkDone> waiting_chunks_;
-  std::vector<bool> verified_;  // by prompt block
-  std::set<int> chunks_;        // numbers announced and not nacked
+  // Pages written by something that was refused, and over what. Arrivals of one
+  // transport come in order; over another one only what is sent after a Nack is
+  // known to lie on top.
+  std::map<BlockRef, TransportKind> spoiled_;
+  std::vector<ChunkDone> waiting_chunks_;    // announced, a page is missing
+  std::map<int, ChunkDone> checked_chunks_;  // by number
+  std::vector<bool> verified_;               // by prompt block
+  std::set<int> chunks_;                     // numbers announced and not nacked
   std::optional<Commit> commit_;
   std::vector<ResumedAnswer> resumed_;  // from Verify until Activate
   TransferSummary summary_;
@@ -106,6 +124,7 @@ class DecodeTransfer {
   bool fenced_ = false;  // after commit: no write can land any more
   TimerId meet_timer_ = 0;
   TimerId deadline_timer_ = 0;
+  TimerId arrival_timer_ = 0;
   PeerLease lease_;
 };
 

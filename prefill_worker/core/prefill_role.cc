@@ -100,7 +100,7 @@ bool PrefillRole::Poll() {
       progress = true;
       if (auto it = transfers_.find(completion->transfer);
           it != transfers_.end()) {
-        it->second->OnCompletion(*completion);
+        it->second->OnCompletion(transport->caps().kind, *completion);
       }
     }
   }

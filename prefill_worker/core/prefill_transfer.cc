@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/sometimes.h"
 #include "common/engine/sequence_state.h"
 #include "common/peer/error_reason.h"
 
@@ -73,13 +74,8 @@ void PrefillTransfer::OnPeerReady(const WorkerKey& peer) {
   offer.numerics = context_->numerics;
   offer.prompt_tokens = static_cast<int>(leg_.request.prompt.size());
   offer.block_hashes = context_->hasher->Chain(root_, leg_.request.prompt);
-  const auto& allowed = context_->options.allowed_transports;
-  for (KvTransport* transport : context_->transports) {
-    TransportKind kind = transport->caps().kind;
-    if (allowed.empty() ||
-        std::find(allowed.begin(), allowed.end(), kind) != allowed.end()) {
-      offer.transports.push_back(kind);
-    }
+  for (const KvTransport* transport : context_->transports) {
+    offer.transports.push_back(transport->caps().kind);
   }
   Send(std::move(offer));
 }
@@ -95,11 +91,8 @@ void PrefillTransfer::OnCredit(const Credit& message) {
   have_blocks_ = next_block_ = message.have_blocks;
   shared_ = peer_ == context_->self;
   if (!shared_) {
-    transport_ = context_->TransportOf(message.address.kind);
     absl::Status connected =
-        transport_ == nullptr
-            ? absl::FailedPreconditionError("no such transport here")
-            : transport_->Connect(peer_, message.address);
+        routes_.Connect(context_->transports, peer_, message.addresses);
     if (!connected.ok()) {
       Fail(MakeError(ErrorReason::kTransferFailed, connected.message()));
       return;
@@ -195,6 +188,7 @@ void PrefillTransfer::PostBlocks(int last) {
 
 void PrefillTransfer::Post(Chunk chunk) {
   ++chunk.attempts;
+  chunk.via = &routes_.best();
   std::vector<PageWrite> writes;
   for (size_t i = 0; i < chunk.pins.size(); ++i) {
     writes.push_back({chunk.pins[i].ref().index,
@@ -202,14 +196,24 @@ void PrefillTransfer::Post(Chunk chunk) {
                       {0, context_->layout.layers}});
   }
   PostId post =
-      transport_->Post(peer_, id_, std::move(writes),
-                       context_->clock->Now() + context_->options.post_timeout);
-  posts_.emplace(post, std::move(chunk));
+      chunk.via->Post(peer_, id_, std::move(writes), PostDeadline(chunk));
+  posts_.emplace(PostKey{chunk.via->caps().kind, post}, std::move(chunk));
   if (state_ == PrefillState::kComputing) Move(state_, PrefillState::kSending);
 }
 
-void PrefillTransfer::OnCompletion(const PostCompletion& completion) {
-  auto node = posts_.extract(completion.post);
+Instant PrefillTransfer::PostDeadline(const Chunk& chunk) const {
+  size_t pages = chunk.pins.size();
+  for (const auto& [key, ahead] : posts_) pages += ahead.pins.size();
+  const HandoffOptions& options = context_->options;
+  return context_->clock->Now() + options.post_timeout +
+         absl::Seconds(static_cast<double>(pages) *
+                       static_cast<double>(context_->layout.block_bytes()) /
+                       static_cast<double>(options.min_bandwidth));
+}
+
+void PrefillTransfer::OnCompletion(TransportKind via,
+                                   const PostCompletion& completion) {
+  auto node = posts_.extract(PostKey{via, completion.post});
   if (node.empty()) return;
   Chunk chunk = std::move(node.mapped());
   if (state_ == PrefillState::kAborting) {
@@ -219,16 +223,12 @@ void PrefillTransfer::OnCompletion(const PostCompletion& completion) {
   }
   if (!completion.status.ok()) {
     context_->probe->ChunkNacked(completion.status.message());
-    if (chunk.attempts >= context_->options.max_chunk_attempts) {
-      Fail(MakeError(ErrorReason::kTransferFailed,
-                     absl::StrCat("pages did not reach ", peer_.name, ": ",
-                                  completion.status.message())));
-    } else {
-      Post(std::move(chunk));
-    }
+    Retry(std::move(chunk), absl::StrCat("pages did not reach ", peer_.name,
+                                         ": ", completion.status.message()));
     return;
   }
   bytes_ += completion.bytes;
+  routes_.Carried(chunk.via, completion.bytes);
   chunk.checksums = completion.checksums;
   Send(ChunkDone{id_, chunk.number, chunk.first_block, chunk.checksums, {}});
   // Pins stay until CommitAck: a Nack may ask for the pages again.
@@ -250,14 +250,22 @@ void PrefillTransfer::OnNack(const ChunkNack& message) {
                      " refused a chunk after the commit: ", message.reason)));
     return;
   }
-  if (node.mapped().attempts >= context_->options.max_chunk_attempts) {
-    Fail(MakeError(
-        ErrorReason::kTransferFailed,
+  Retry(std::move(node.mapped()),
         absl::StrCat("decode worker ", peer_.name,
-                     " refused a chunk too often: ", message.reason)));
+                     " refused a chunk too often: ", message.reason));
+}
+
+void PrefillTransfer::Retry(Chunk chunk, const std::string& why) {
+  if (chunk.attempts >= context_->options.max_chunk_attempts) {
+    chunk.pins.clear();
+    Fail(MakeError(ErrorReason::kTransferFailed, why));
     return;
   }
-  Post(std::move(node.mapped()));
+  routes_.Failed(chunk.via);
+  if (chunk.via != &routes_.best()) {
+    Sometimes<"a chunk went on over another transport">();
+  }
+  Post(std::move(chunk));
 }
 
 void PrefillTransfer::OnScored(PromptLogprobs part) {
@@ -341,8 +349,8 @@ void PrefillTransfer::OnCommitAck() {
   Move(state_, PrefillState::kAcked);
   context_->probe->TransferEnded(
       HandoffProbe::Direction::kOut,
-      shared_ ? TransportName(TransportKind::kInproc)
-              : TransportName(transport_->caps().kind),
+      TransportName(shared_ ? TransportKind::kInproc
+                            : routes_.busiest().caps().kind),
       "ok", bytes_, context_->clock->Now() - first_token_at_);
   output_.Finish(absl::OkStatus());
   Release();
@@ -372,7 +380,7 @@ void PrefillTransfer::Fail(const absl::Status& status) {
     Send(Abort{id_, status.code(), std::string(status.message())});
   }
   if (sequence_) context_->engine->Remove(std::exchange(sequence_, {}));
-  for (const auto& [post, chunk] : posts_) transport_->Cancel(post);
+  for (const auto& [key, chunk] : posts_) chunk.via->Cancel(key.second);
   MaybeQuiesce();
 }
 

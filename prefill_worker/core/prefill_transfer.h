@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +13,7 @@
 #include "common/engine/sequence_state.h"
 #include "common/engine/worker_context.h"
 #include "common/peer/handoff_message.h"
+#include "prefill_worker/core/push_routes.h"
 
 namespace penstock {
 
@@ -37,7 +39,7 @@ class PrefillTransfer : public SequenceListener {
   void OnCommitAck();
   void OnRenew();
   void OnAbort(const Abort& message);
-  void OnCompletion(const PostCompletion& completion);
+  void OnCompletion(TransportKind via, const PostCompletion& completion);
   void OnPeerLost(const absl::Status& why);
 
   // Ends the leg with `status`, tells the peer, and releases once every post
@@ -56,9 +58,12 @@ class PrefillTransfer : public SequenceListener {
     int number = 0;
     int first_block = 0;
     int attempts = 0;
+    KvTransport* via = nullptr;  // of the last attempt
     std::vector<TransferPin> pins;
     std::vector<uint64_t> checksums;  // once complete
   };
+  // Each transport numbers its own posts.
+  using PostKey = std::pair<TransportKind, PostId>;
 
   void OnScheduled() override;
   void OnComputed(int computed) override;
@@ -74,6 +79,11 @@ class PrefillTransfer : public SequenceListener {
   void ShareBlocks(int last);
   void PostBlocks(int last);
   void Post(Chunk chunk);
+  // When a post that brings this chunk counts as failed.
+  Instant PostDeadline(const Chunk& chunk) const;
+  // Sends a chunk that did not arrive once more, over another transport if
+  // there is one; fails with `why` after too many attempts.
+  void Retry(Chunk chunk, const std::string& why);
   void MaybeCommit();
   KvManifest MakeManifest();
   void MaybeQuiesce();
@@ -92,14 +102,14 @@ class PrefillTransfer : public SequenceListener {
   bool peer_gone_ = false;  // nothing is to be sent to it
 
   bool shared_ = false;
-  KvTransport* transport_ = nullptr;
+  PushRoutes routes_;
   int have_blocks_ = 0;              // leading blocks that decode has already
   std::map<int, BlockRef> granted_;  // by prompt block
   int ready_blocks_ = 0;             // leading blocks whose KV is complete here
   int next_block_ = 0;               // first block not posted yet
   int next_chunk_ = 0;
-  std::map<PostId, Chunk> posts_;  // in flight
-  std::map<int, Chunk> done_;      // by number; kept for a Nack
+  std::map<PostKey, Chunk> posts_;  // in flight
+  std::map<int, Chunk> done_;       // by number; kept for a Nack
   uint64_t bytes_ = 0;
   std::vector<AnswerDraws> drawn_;  // of each answer; empty until then
   Instant first_token_at_;

@@ -149,13 +149,21 @@ TEST_P(HostileSourceTest, EachRefusalLeavesTheStreamInStep) {
   EXPECT_EQ(refused([](PageHeader&) {}), std::nullopt);
 }
 
-TEST_P(HostileSourceTest, ASourceThatHangsUpMidPageReportsNothing) {
+// The page is not what it was: told, and what lies there now.
+TEST_P(HostileSourceTest, ASourceThatHangsUpMidPageLeavesNothingUsable) {
   {
     RawSource source = Dial();
     ASSERT_TRUE(source.Greet(Memory()).ok());
     source.Send(source.Encoded(source.Page(kTransfer, kBlock, payload_)));
     source.Send(absl::MakeConstSpan(Body()).first(Body().size() / 2));
   }
+  absl::StatusOr<PageArrival> arrival = worker_->AwaitArrival();
+  ASSERT_TRUE(arrival.ok());
+  EXPECT_EQ(RefusalOf(arrival->status), PageRefusal::kTruncated);
+  EXPECT_TRUE(arrival->landed);
+  EXPECT_EQ(arrival->block, kBlock);
+  EXPECT_EQ(arrival->checksum, BlockHasher(HashSecret("conformance"))
+                                   .Checksum(worker_->Block(kBlock.index)));
   EXPECT_TRUE(worker_->AwaitFence(kTransfer));
   EXPECT_EQ(to().PollArrival(), std::nullopt);
 }

@@ -477,6 +477,112 @@ TEST_F(HandoffTest, PagesThatNeverArriveWholeFailTheTransfer) {
   ExpectClean(*decode_);
 }
 
+TEST_F(HandoffTest, AChunkThatFailsGoesOnOverAnotherTransport) {
+  SimWorkerOptions options;
+  options.engine.prefill_chunk = kBlockTokens;
+  options.transports = {TransportKind::kShm, TransportKind::kTcp};
+  Start(options);
+  // The first transport carries the first chunk and then breaks for good.
+  std::map<TransportKind, int> posts;
+  network_.on_post = [&](const WorkerKey&, TransportKind kind) {
+    return ++posts[kind] > 1 && kind == TransportKind::kShm
+               ? absl::UnavailableError("broken")
+               : absl::OkStatus();
+  };
+  GenerateRequest request = Request(1, 90, 8);
+  Leg p, d;
+  StartPair(request, p, d);
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  EXPECT_TRUE(d.ended->ok()) << *d.ended;
+  std::vector<TokenId> all = p.tokens;
+  all.insert(all.end(), d.tokens.begin(), d.tokens.end());
+  EXPECT_EQ(all, SimModel::Generate(request.prompt, 8, 1));
+  // Six blocks in chunks: one went over shm, the rest over tcp.
+  EXPECT_EQ(d.last->transfer.transport, "tcp");
+  EXPECT_EQ(d.last->transfer.blocks_moved, 6u);
+  EXPECT_GE(posts[TransportKind::kTcp], 2);
+  EXPECT_LE(posts[TransportKind::kShm], 3);  // once it failed it is avoided
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, AttemptsAreBoundedOverAllTransports) {
+  SimWorkerOptions options;
+  options.transports = {TransportKind::kShm, TransportKind::kTcp};
+  options.handoff.max_chunk_attempts = 5;
+  Start(options);
+  std::map<TransportKind, int> posts;
+  network_.on_post = [&](const WorkerKey&, TransportKind kind) {
+    ++posts[kind];
+    return absl::UnavailableError("broken");
+  };
+  Leg p, d;
+  StartPair(Request(1, 90, 8), p, d);
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  EXPECT_EQ(ErrorInfoOf(*p.ended).reason, ErrorReason::kTransferFailed);
+  EXPECT_EQ(posts[TransportKind::kShm], 3);
+  EXPECT_EQ(posts[TransportKind::kTcp], 2);
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+// A page that is overwritten after it was verified does not count any more.
+TEST_F(HandoffTest, APageSpoiledAfterItsChunkIsSentAgain) {
+  SimWorkerOptions options;
+  options.engine.prefill_chunk = kBlockTokens;
+  Start(options);
+  TransferId id{RequestId(1), AttemptId(1)};
+  std::optional<BlockRef> first;
+  int nacks = 0;
+  bool spoiled = false;
+  network_.filter = [&](const WorkerKey&, const WorkerKey&,
+                        const HandoffMessage& message) {
+    if (auto* grant = std::get_if<Grant>(&message)) first = grant->blocks[0];
+    if (std::holds_alternative<ChunkNack>(message)) ++nacks;
+    if (auto* done = std::get_if<ChunkDone>(&message);
+        done != nullptr && done->chunk == 2 && !spoiled) {
+      spoiled = true;  // chunk 0 is verified by now
+      network_.SpoilPage(decode_->key(), TransportKind::kTcp, id, *first);
+    }
+    return true;
+  };
+  GenerateRequest request = Request(1, 90, 8);
+  Leg p, d;
+  StartPair(request, p, d);
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  EXPECT_TRUE(spoiled);
+  EXPECT_EQ(nacks, 1);
+  EXPECT_TRUE(d.ended->ok()) << *d.ended;
+  std::vector<TokenId> all = p.tokens;
+  all.insert(all.end(), d.tokens.begin(), d.tokens.end());
+  EXPECT_EQ(all, SimModel::Generate(request.prompt, 8, 1));
+  ExpectClean(*prefill_);
+  ExpectClean(*decode_);
+}
+
+TEST_F(HandoffTest, AChunkWhosePagesNeverCameIsAskedForAgain) {
+  int nacks = 0;
+  network_.filter = [&](const WorkerKey&, const WorkerKey&,
+                        const HandoffMessage& message) {
+    nacks += std::holds_alternative<ChunkNack>(message);
+    if (!std::holds_alternative<Grant>(message)) return true;
+    // The source never gets to post, but says that it did.
+    timers_.Schedule(clock_.Now() + absl::Milliseconds(2), [this] {
+      decode_->core().peer_listener()->OnPeerMessage(
+          prefill_->key(),
+          ChunkDone{{RequestId(1), AttemptId(1)}, 0, 0, {1, 2}, {}});
+      decode_->Settle();
+    });
+    return false;
+  };
+  Leg p, d;
+  StartPair(Request(1, 90, 8), p, d);
+  EXPECT_TRUE(RunUntil([&] { return nacks == 1; }, absl::Seconds(2)));
+  // Once: the next word is the source's.
+  EXPECT_FALSE(RunUntil([&] { return nacks > 1; }, absl::Seconds(3)));
+  EXPECT_FALSE(d.ended.has_value());
+}
+
 TEST_F(HandoffTest, RepeatedMessagesChangeNothing) {
   // Many small chunks, so that repeats come while others are still to come.
   SimWorkerOptions options;

@@ -88,10 +88,10 @@ class SimTransport : public KvTransport {
       : network_(network), self_(std::move(self)) {
     caps_.kind = kind;
     caps_.receiver_validates = true;
-    network_->transports_[self_.name] = this;
+    network_->transports_[{self_.name, kind}] = this;
   }
   ~SimTransport() override {
-    auto it = network_->transports_.find(self_.name);
+    auto it = network_->transports_.find({self_.name, caps_.kind});
     if (it != network_->transports_.end() && it->second == this) {
       network_->transports_.erase(it);
     }
@@ -120,22 +120,24 @@ class SimTransport : public KvTransport {
   PostId Post(const WorkerKey& peer, TransferId transfer,
               std::vector<PageWrite> writes, Instant deadline) override {
     PostId post = next_post_++;
-    network_->After(network_->latency_, [network = network_, self = self_, peer,
-                                         post, transfer, writes] {
-      SimTransport* from = network->Living(self);
-      if (from == nullptr) return;
-      PostCompletion done{post, transfer, absl::OkStatus(), 0, {}};
-      for (const PageWrite& write : writes) {
-        if (done.status.ok()) from->Land(peer, transfer, write, done);
-      }
-      network->Wake(peer);
-      network->After(network->latency_, [network, self, done] {
-        SimTransport* from = network->Living(self);
-        if (from == nullptr) return;
-        from->completions_.push_back(done);
-        network->Wake(self);
-      });
-    });
+    network_->After(
+        network_->latency_, [network = network_, self = self_, peer,
+                             kind = caps_.kind, post, transfer, writes] {
+          SimTransport* from = network->Living(self, kind);
+          if (from == nullptr) return;
+          PostCompletion done{post, transfer, absl::OkStatus(), 0, {}};
+          if (network->on_post) done.status = network->on_post(self, kind);
+          for (const PageWrite& write : writes) {
+            if (done.status.ok()) from->Land(peer, transfer, write, done);
+          }
+          network->Wake(peer);
+          network->After(network->latency_, [network, self, kind, done] {
+            SimTransport* from = network->Living(self, kind);
+            if (from == nullptr) return;
+            from->completions_.push_back(done);
+            network->Wake(self);
+          });
+        });
     return post;
   }
   void Cancel(PostId post) override {}
@@ -163,7 +165,7 @@ class SimTransport : public KvTransport {
   void Land(const WorkerKey& peer, TransferId transfer, const PageWrite& write,
             PostCompletion& done) {
     SimNetwork::Host* to = network_->Find(peer);
-    auto other = network_->transports_.find(peer.name);
+    auto other = network_->transports_.find({peer.name, caps_.kind});
     if (to == nullptr || other == network_->transports_.end()) {
       done.status = absl::UnavailableError("peer is gone");
       return;
@@ -172,7 +174,7 @@ class SimTransport : public KvTransport {
     absl::Span<uint8_t> source = Page(*network_->Find(self_), write.source);
     uint64_t announced = network_->hasher_->Checksum(source);
     PageArrival arrival{
-        transfer, write.destination, write.layers, source.size(),
+        transfer, write.destination, write.layers, source.size(), false,
         0,        absl::OkStatus()};
     if (!receiver.prepared_.contains({transfer, write.destination})) {
       arrival.status = absl::DataLossError("not prepared");
@@ -180,6 +182,7 @@ class SimTransport : public KvTransport {
       absl::Span<uint8_t> page = Page(*to, write.destination.index);
       std::memcpy(page.data(), source.data(), page.size());
       if (network_->on_page) network_->on_page(transfer, page);
+      arrival.landed = true;
       arrival.checksum = network_->hasher_->Checksum(page);
       if (arrival.checksum != announced) {
         arrival.status = absl::DataLossError("bad checksum");
@@ -191,6 +194,7 @@ class SimTransport : public KvTransport {
     done.checksums.push_back(announced);
   }
 
+  friend class SimNetwork;
   SimNetwork* network_;
   WorkerKey self_;
   TransportCaps caps_;
@@ -201,9 +205,25 @@ class SimTransport : public KvTransport {
   std::deque<PageArrival> arrivals_;
 };
 
-SimTransport* SimNetwork::Living(const WorkerKey& key) {
-  auto it = transports_.find(key.name);
+SimTransport* SimNetwork::Living(const WorkerKey& key, TransportKind kind) {
+  auto it = transports_.find({key.name, kind});
   return Find(key) == nullptr || it == transports_.end() ? nullptr : it->second;
+}
+
+void SimNetwork::SpoilPage(const WorkerKey& at, TransportKind kind,
+                           TransferId transfer, BlockRef block) {
+  SimTransport* to = Living(at, kind);
+  if (to == nullptr || !to->prepared_.contains({transfer, block})) return;
+  absl::Span<uint8_t> page = to->Page(*Find(at), block.index);
+  page[0] ^= 1;
+  to->arrivals_.push_back({transfer,
+                           block,
+                           {0, 1},
+                           page.size(),
+                           true,
+                           hasher_->Checksum(page),
+                           absl::DataLossError("bad checksum")});
+  Wake(at);
 }
 
 std::unique_ptr<PeerNetwork> SimNetwork::MakePeers(const std::string& name) {

@@ -54,6 +54,12 @@ class SimNetwork {
   // Called for each page as it lands: may change its bytes. The checksum that
   // the sender announced was taken before.
   std::function<void(TransferId transfer, absl::Span<uint8_t> page)> on_page;
+  // Called for each post before it leaves: an error is its completion.
+  std::function<absl::Status(const WorkerKey& from, TransportKind kind)>
+      on_post;
+  // A late write of garbage: overwrites a page and reports it as refused.
+  void SpoilPage(const WorkerKey& at, TransportKind kind, TransferId transfer,
+                 BlockRef block);
   // Each line of what happened, for logs.
   std::function<void(const std::string& line)> trace;
 
@@ -69,7 +75,7 @@ class SimNetwork {
   Host* Find(const std::string& name);
   Host* Find(const WorkerKey& key);
   // The transport of a host that lives in this incarnation.
-  class SimTransport* Living(const WorkerKey& key);
+  class SimTransport* Living(const WorkerKey& key, TransportKind kind);
   void After(absl::Duration delay, std::function<void()> then);
   void Wake(const WorkerKey& key);
 
@@ -80,7 +86,9 @@ class SimNetwork {
   absl::Duration latency_;
   std::map<std::string, Host> hosts_;
   std::set<Pair> connected_;
-  std::map<std::string, class SimTransport*> transports_;
+  // A host may have one of each kind: transfers fall back from one to another.
+  std::map<std::pair<std::string, TransportKind>, class SimTransport*>
+      transports_;
 };
 
 }  // namespace penstock

@@ -14,7 +14,6 @@ SimWorker::SimWorker(SimWorkerOptions options, SimNetwork* network,
   backend_ = std::make_unique<SimBackend>(options.backend, arena, clock, timers,
                                           [this] { Settle(); });
   peers_ = network->MakePeers(key_.name);
-  transport_ = network->MakeTransport(key_, TransportKind::kTcp);
   WorkerCoreOptions core;
   core.self = key_;
   core.roles = options.roles;
@@ -28,7 +27,11 @@ SimWorker::SimWorker(SimWorkerOptions options, SimNetwork* network,
   WorkerCorePorts ports;
   ports.backend = backend_.get();
   ports.peers = peers_.get();
-  ports.transports = {transport_.get()};
+  if (options.transports.empty()) options.transports = {TransportKind::kTcp};
+  for (TransportKind kind : options.transports) {
+    transports_.push_back(network->MakeTransport(key_, kind));
+    ports.transports.push_back(transports_.back().get());
+  }
   ports.hasher = hasher;
   ports.tokenizer = tokenizer;
   ports.clock = clock;

@@ -19,6 +19,7 @@ struct SimWorkerOptions {
   SimBackend::Options backend;
   EngineOptions engine;
   HandoffOptions handoff;
+  std::vector<TransportKind> transports;  // empty: TCP alone
 };
 
 // One simulated worker process: the production WorkerCore on simulated ports.
@@ -44,7 +45,7 @@ class SimWorker {
   std::vector<uint8_t> memory_;
   std::unique_ptr<SimBackend> backend_;
   std::unique_ptr<PeerNetwork> peers_;
-  std::unique_ptr<KvTransport> transport_;
+  std::vector<std::unique_ptr<KvTransport>> transports_;
   std::unique_ptr<WorkerCore> core_;
 };
 

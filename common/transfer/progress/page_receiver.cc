@@ -62,7 +62,7 @@ absl::Status PageReceiver::Begin(const WorkerKey& source,
     if (!refusal) return absl::OkStatus();
     fits = RefusalStatus(*refusal, source.name);
   }
-  Report(header, 0, fits);
+  Report(header, std::nullopt, fits);
   return fits;
 }
 
@@ -91,8 +91,11 @@ absl::Status PageReceiver::Finish(const WorkerKey& source,
 }
 
 void PageReceiver::Abandon(const PageHeader& header) {
+  uint64_t checksum = hasher().ChecksumPieces(ReadOnly(Target(header)));
   std::lock_guard lock(mutex_);
   if (ledger_.EndLanding(header.transfer).fenced) bell_->Mark();
+  Report(header, checksum,
+         RefusalStatus(PageRefusal::kTruncated, "the page did not come whole"));
 }
 
 bool PageReceiver::revoking(TransferId transfer) const {
@@ -100,11 +103,13 @@ bool PageReceiver::revoking(TransferId transfer) const {
   return ledger_.revoking(transfer);
 }
 
-void PageReceiver::Report(const PageHeader& header, uint64_t checksum,
+void PageReceiver::Report(const PageHeader& header,
+                          std::optional<uint64_t> checksum,
                           absl::Status status) {
-  if (!status.ok() && arrivals_.size() >= kMaxWaitingRefusals) return;
+  if (!checksum && arrivals_.size() >= kMaxWaitingRefusals) return;
   arrivals_.push_back({header.transfer, header.block, header.layers,
-                       header.payload_bytes, checksum, std::move(status)});
+                       header.payload_bytes, checksum.has_value(),
+                       checksum.value_or(0), std::move(status)});
   bell_->Mark();
 }
 

@@ -46,15 +46,17 @@ class PageReceiver {
   std::vector<absl::Span<uint8_t>> Target(const PageHeader& header) const;
   // Verifies and reports the page; the verdict is what the source is told.
   absl::Status Finish(const WorkerKey& source, const PageHeader& header);
-  // The rest of the page will never come.
+  // The rest of the page will never come; reports what was done to it.
   void Abandon(const PageHeader& header);
   // Is a landing of this transfer one that a Revoke waits for?
   bool revoking(TransferId transfer) const;
 
  private:
-  // Reports go out under the lock; refused ones only as long as the engine
-  // keeps up, so that a peer that errs cannot fill the memory.
-  void Report(const PageHeader& header, uint64_t checksum, absl::Status status);
+  // Reports go out under the lock. `checksum`: of the page, if it was written;
+  // reports of others go out only as long as the engine keeps up, so that a
+  // peer that errs cannot fill the memory.
+  void Report(const PageHeader& header, std::optional<uint64_t> checksum,
+              absl::Status status);
 
   const TransportOptions& options_;
   WakeBell* const bell_;

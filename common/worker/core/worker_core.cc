@@ -1,6 +1,7 @@
 #include "common/worker/core/worker_core.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -79,7 +80,14 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports)
   context_.cache = &cache_;
   context_.kept = &kept_;
   context_.peers = peers_.get();
-  context_.transports = ports_.transports;
+  const auto& allowed = options_.handoff.allowed_transports;
+  std::copy_if(ports_.transports.begin(), ports_.transports.end(),
+               std::back_inserter(context_.transports),
+               [&](const KvTransport* transport) {
+                 return allowed.empty() ||
+                        std::find(allowed.begin(), allowed.end(),
+                                  transport->caps().kind) != allowed.end();
+               });
   std::stable_sort(context_.transports.begin(), context_.transports.end(),
                    [](const KvTransport* a, const KvTransport* b) {
                      return a->caps().preference > b->caps().preference;
@@ -179,13 +187,8 @@ WorkerInfo WorkerCore::Info() const {
   info.context_length = options_.context_length;
   info.total_blocks = pool_.total();
   info.max_sequences = options_.engine.max_sequences;
-  const auto& allowed = options_.handoff.allowed_transports;
   for (const KvTransport* transport : context_.transports) {
-    TransportKind kind = transport->caps().kind;
-    if (allowed.empty() ||
-        std::find(allowed.begin(), allowed.end(), kind) != allowed.end()) {
-      info.transports.push_back(kind);
-    }
+    info.transports.push_back(transport->caps().kind);
   }
   return info;
 }
