@@ -12,7 +12,9 @@ namespace {
 
 constexpr absl::Duration kHeartbeat = absl::Milliseconds(500);
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
-constexpr absl::Duration kLongestPause = absl::Seconds(3);
+// Short, since a router that has just started can serve nothing before workers
+// come, and asking costs little.
+constexpr absl::Duration kLongestPause = absl::Seconds(1);
 // Events of one message.
 constexpr size_t kEventsAtOnce = 1024;
 
@@ -46,7 +48,6 @@ RouterLink::RouterLink(std::string router, WorkerInfo info, Ports ports)
     : router_(std::move(router)),
       info_(std::move(info)),
       ports_(std::move(ports)),
-      channel_(RpcChannel::Open(router_)),
       pause_(kFirstPause) {
   Connect();
 }
@@ -64,6 +65,8 @@ void RouterLink::Connect() {
   handler_ = handler.get();
   welcome_ = false;
   events_sent_ = 0;
+  // Anew, so that our pauses count and not the connection's own.
+  channel_ = RpcChannel::Open(router_);
   stream_ = channel_->Start(kRegisterMethod, std::move(handler), ports_.inbox);
   stream_->Send(EncodeWorkerMessage(info_));
 }
