@@ -71,6 +71,20 @@ class DrainTest(unittest.TestCase):
             self.assertEqual(len(answer.ids), 5)
             self.assertEqual(answer.placement.decode, 'decode-1')
 
+    def test_killed_worker_comes_back_at_its_address(self):
+        with cluster.Cluster() as one, Api(one.grpc) as api:
+            first = one.servers['decode-0']
+            one.signal_server('decode-0', signal.SIGKILL)
+            wait_until(lambda: api.call('GetModelInfo').decode_workers == 0,
+                       30, 'the router notices')
+            wait_until(lambda: api.call('GetModelInfo').decode_workers == 1,
+                       30, 'it is started again')
+            self.assertEqual(len(api.answer(
+                text='Hello', stop={'max_tokens': 5, 'ignore_eos': True}).ids),
+                5)
+            cluster.metrics(first['metrics'])
+            self.assertFalse(exists(first['pid']))
+
     def test_killed_parent_takes_its_children_along(self):
         with cluster.Cluster() as one:
             pids = [server['pid'] for server in one.servers.values()]

@@ -3,13 +3,18 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <iostream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/runtime/load/model_loader.h"
 #include "nlohmann/json.hpp"
@@ -25,6 +30,14 @@ absl::Status DidNotStart(const ProcessGroup::Member& member) {
   return absl::UnavailableError(absl::StrCat(
       member.process->name(), " did not start",
       member.last_line.empty() ? "" : absl::StrCat(": ", member.last_line)));
+}
+
+// Gives a flag that is there another value.
+void SetFlag(std::vector<std::string>& arguments, const std::string& flag,
+             const std::string& value) {
+  const auto given = std::find(arguments.begin(), arguments.end(), flag);
+  CHECK(given != arguments.end()) << flag;
+  *std::next(given) = value;
 }
 
 }  // namespace
@@ -115,6 +128,7 @@ absl::Status LocalCluster::StartServer(const std::string& role,
   }
   Server server;
   server.role = role;
+  server.started = absl::Now();
   ASSIGN_OR_RETURN(
       server.member,
       group_.Start({name, absl::StrCat(directory_, "/penstock-", role),
@@ -168,10 +182,48 @@ void LocalCluster::Report() const {
 
 absl::Status LocalCluster::Watch() {
   const ProcessGroup::Member& router = *servers_[0].member;
-  RETURN_IF_ERROR(group_.WaitUntil([&] { return router.reported; },
-                                   absl::Seconds(1), absl::InfiniteDuration()));
+  auto somebody_ended = [&] {
+    return std::any_of(servers_.begin(), servers_.end(),
+                       [](const Server& server) {
+                         return server.member->reported &&
+                                server.restart_at == absl::InfiniteFuture();
+                       });
+  };
+  while (!router.reported) {
+    ASSIGN_OR_RETURN(const absl::Time next, RestartWorkers());
+    const absl::Status waited =
+        group_.WaitUntil(somebody_ended, absl::Seconds(1), next - absl::Now());
+    if (absl::IsCancelled(waited)) return waited;
+  }
   return absl::UnavailableError(
       absl::StrCat("the router ", DescribeExit(*router.process->TryReap())));
+}
+
+absl::StatusOr<absl::Time> LocalCluster::RestartWorkers() {
+  absl::Time next = absl::InfiniteFuture();
+  for (size_t i = 1; i < servers_.size(); ++i) {
+    Server& server = servers_[i];
+    if (!server.member->reported) continue;
+    const std::string& name = server.member->options.name;
+    const absl::Time now = absl::Now();
+    if (server.restart_at == absl::InfiniteFuture()) {
+      const absl::Duration pause = server.pause.After(now - server.started);
+      server.restart_at = now + pause;
+      std::cerr << name << " is started again in "
+                << absl::FormatDuration(pause) << std::endl;
+    }
+    if (server.restart_at > now) {
+      next = std::min(next, server.restart_at);
+      continue;
+    }
+    std::vector<std::string> arguments = server.member->options.arguments;
+    SetFlag(arguments, "--grpc", server.grpc);
+    SetFlag(arguments, "--metrics", server.metrics);
+    RETURN_IF_ERROR(group_.Restart(*server.member, std::move(arguments)));
+    server.started = now;
+    server.restart_at = absl::InfiniteFuture();
+  }
+  return next;
 }
 
 void LocalCluster::Stop() {

@@ -5,13 +5,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "tools/penstock/cluster_options.h"
 #include "tools/penstock/process_group.h"
+#include "tools/penstock/restart_pause.h"
 
 namespace penstock {
 
 // Router, prefill and decode workers as children of this process: started in
-// order, watched, and drained in order. Used once, by the main thread.
+// order, watched, and drained in order. A worker that ends is started again at
+// the address that it had; the cluster ends with its router. Used once, by the
+// main thread.
 class LocalCluster {
  public:
   explicit LocalCluster(const ClusterOptions& options);
@@ -28,6 +32,9 @@ class LocalCluster {
     std::string grpc;     // as announced
     std::string metrics;  // as announced
     std::string http;     // as announced; empty: none
+    absl::Time started;
+    RestartPause pause;
+    absl::Time restart_at = absl::InfiniteFuture();  // it has ended before
   };
 
   absl::Status StartAll();
@@ -40,6 +47,9 @@ class LocalCluster {
   absl::Status WaitUntilServing();
   void Report() const;
   absl::Status Watch();
+  // Starts workers again whose pause is over; plans it for those that have
+  // just ended. Returns when to call again, unless another ends before.
+  absl::StatusOr<absl::Time> RestartWorkers();
   void Stop();
   void StopServers(bool routers);
 

@@ -34,8 +34,22 @@ absl::StatusOr<ProcessGroup::Member*> ProcessGroup::Start(
     ChildProcess::Options options) {
   auto member = std::make_unique<Member>();
   name_width_ = std::max(name_width_, options.name.size());
-  ASSIGN_OR_RETURN(member->process, ChildProcess::Start(std::move(options)));
+  ASSIGN_OR_RETURN(member->process, ChildProcess::Start(options));
+  member->options = std::move(options);
   return members_.emplace_back(std::move(member)).get();
+}
+
+absl::Status ProcessGroup::Restart(Member& member,
+                                   std::vector<std::string> arguments) {
+  CHECK(member.reported) << member.options.name << " runs";
+  ChildProcess::Options options = member.options;
+  options.arguments = std::move(arguments);
+  ASSIGN_OR_RETURN(member.process, ChildProcess::Start(options));
+  member.options = std::move(options);
+  member.announcement.clear();
+  member.last_line.clear();
+  member.reported = false;
+  return absl::OkStatus();
 }
 
 absl::Status ProcessGroup::WaitUntil(const std::function<bool()>& done,

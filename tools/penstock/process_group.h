@@ -18,10 +18,11 @@ namespace penstock {
 class ProcessGroup {
  public:
   struct Member {
+    ChildProcess::Options options;
     std::unique_ptr<ChildProcess> process;
     std::string announcement;  // the first line of its stdout
     std::string last_line;     // of what it showed since
-    bool reported = false;     // its end has been told
+    bool reported = false;     // its end has been told; it can be restarted
   };
 
   ProcessGroup();
@@ -31,6 +32,9 @@ class ProcessGroup {
 
   // The member stays where it is as long as the group lives.
   absl::StatusOr<Member*> Start(ChildProcess::Options options);
+
+  // Starts a member again whose end has been told, with other arguments.
+  absl::Status Restart(Member& member, std::vector<std::string> arguments);
 
   // Shows output and reaps until `done` (asked again after each event and
   // every `tick`). CANCELLED after SIGINT or SIGTERM, DEADLINE_EXCEEDED when
