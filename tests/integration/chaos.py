@@ -11,6 +11,7 @@ import time
 
 import cluster
 from cluster import total
+from cluster import wait_until
 from servers import Server
 from servers import stable_port
 from tcp_proxy import TcpProxy
@@ -18,6 +19,9 @@ from tcp_proxy import TcpProxy
 POLL_S = 0.1
 # Small enough for a burst of long requests to fill.
 KV_MEMORY = '40MiB'
+# Of links between prefill and decode, so that transfers take long enough to be
+# hit: a page of 16 tokens has 368,640 bytes.
+DATA_RATE = 6 << 20
 
 
 class Host:
@@ -52,7 +56,7 @@ class Host:
         self.proxies[name, 'control'] = TcpProxy(control, server.grpc)
         self.proxies[name, 'registry'] = TcpProxy(registry, self.router.grpc)
         self.proxies[name, 'data'] = TcpProxy(
-            f'127.0.0.2:{data}', f'127.0.0.1:{data}')
+            f'127.0.0.2:{data}', f'127.0.0.1:{data}', DATA_RATE)
 
     def start(self):
         for server in self.servers.values():
@@ -110,6 +114,8 @@ class Watch:
         self._thread.start()
 
     def stop(self):
+        """When everybody is back."""
+        wait_until(lambda: not self.away(), 10, 'nobody is away')
         self._stop.set()
         self._thread.join()
 
@@ -126,6 +132,10 @@ class Watch:
     def away(self):
         with self._lock:
             return {a.server for a in self._absences if a.end == float('inf')}
+
+    def absences(self):
+        with self._lock:
+            return list(self._absences)
 
     def all_away_at_once(self, names, begin, end):
         """Whether at some moment of [begin, end] none of `names` was there."""
@@ -173,7 +183,11 @@ class Chaos:
 
     KINDS = {'freeze': 3, 'cut': 4, 'hold': 2, 'burst': 2}
     ROLES = {'router': 1, 'prefill': 2, 'decode': 3}  # whom a kill is for
-    OTHER_EVERY_S = 2.5
+    OTHER_EVERY_S = 2.0
+    # Pages to others travel in shared memory.
+    LINKS = [('decode-0', 'data')] * 3 + [
+        (f'{role}-{i}', link) for role in ('prefill', 'decode')
+        for i in range(2) for link in ('control', 'registry')]
 
     def __init__(self, host, watch, load, seed, log):
         self._host = host
@@ -255,20 +269,28 @@ class Chaos:
         self._after(seconds, self._host.servers[name].thaw)
 
     def _cut(self):
-        name, link = self._rng.choice(sorted(self._host.proxies))
+        name, link = self._rng.choice(self.LINKS)
         if link != 'data':
             if self._pick(self._cut, [name]) is None:
                 return
             self._watch.gone(name)
-        connections = self._host.proxies[name, link].cut()
-        self._count('cut', f'{link} of {name}: {connections} connections')
+        self._count('cut', f'{link} of {name}')
+        again = self._rng.randrange(1, 6) if link == 'data' else 1
+
+        def cut(left):
+            self._host.proxies[name, link].cut()
+            if left > 1:
+                self._after(0.05, lambda: cut(left - 1))
+        cut(again)
 
     def _hold(self):
         name = self._pick(self._hold, sorted(
             set(self._host.servers) - {'router'}))
         if name is None:
             return
-        link = self._rng.choice(('control', 'registry', 'data'))
+        link = self._rng.choice(('control', 'registry', 'data')
+                                if name == 'decode-0'
+                                else ('control', 'registry'))
         self._watch.gone(name, held=True)
         self._host.proxies[name, link].hold()
         seconds = self._rng.uniform(1, 5)

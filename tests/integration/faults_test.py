@@ -32,6 +32,7 @@ HTTP_STREAMS = 3
 SETTLE_S = 60
 PAGES_IN_USE = ('active', 'in_transfer', 'quarantined')
 PAGE_STATES = ('free', 'cached', *PAGES_IN_USE)
+CLIENT_WAITS_S = 1.0
 # What a fault may make of a request.
 TYPED = {
     'WORKER_LOST', 'NO_WORKERS', 'TRANSFER_FAILED', 'QUEUE_FULL', 'DEADLINE',
@@ -91,7 +92,7 @@ class Run:
         watch.stop()
         self.log('all workers are ready')
 
-        self._report(outcomes, chaos, lasted)
+        self._report(outcomes, chaos, watch, lasted)
         test.assertEqual(hung, 0, 'clients hang')
         test.assertEqual(broken, [])
         test.assertEqual([o for o in outcomes if o.wrong], [])
@@ -103,7 +104,17 @@ class Run:
             test.assertEqual(record(api, cases), right)
         self._check_ends(test)
 
-    def _report(self, outcomes, chaos, lasted):
+    def _excused(self, outcome, watch):
+        """Whether nobody could have answered: the router had gone, or all of a
+        role."""
+        # A client may not ask anew where it was refused just before.
+        begin = outcome.begin - CLIENT_WAITS_S
+        return any(
+            watch.all_away_at_once(names, begin, outcome.end)
+            for names in (['router'], self._host.workers('prefill'),
+                          self._host.workers('decode')))
+
+    def _report(self, outcomes, chaos, watch, lasted):
         faults = ', '.join(f'{count} {kind}' for kind, count
                            in sorted(chaos.counts.items()))
         reasons = collections.Counter(o.reason for o in outcomes)
@@ -112,6 +123,17 @@ class Run:
         self._print(f'faults in {lasted:.0f} s: {faults}')
         self._print(f'{len(outcomes)} requests: ' + ', '.join(
             f'{count} {reason}' for reason, count in reasons.most_common()))
+        for name in self._host.servers:
+            away = [a.end - a.begin for a in watch.absences()
+                    if a.server == name]
+            self._print(f'{name} was away {len(away)} times, at most '
+                        f'{max(away, default=0):.1f} s')
+        for outcome in failed:
+            if not self._excused(outcome, watch):
+                self._print(f'at {outcome.begin - self._began:.2f} s for '
+                            f'{outcome.seconds():.2f} s, after '
+                            f'{outcome.tokens} tokens: {outcome.reason}: '
+                            f'{outcome.message}')
         self._print(f'{sum(o.tokens for o in outcomes)} tokens, slowest answer '
                     f'{max(o.seconds() for o in answered):.1f} s, answered '
                     f'{100 * (1 - len(failed) / len(outcomes)):.1f}%')

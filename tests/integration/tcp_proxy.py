@@ -9,11 +9,13 @@ class _Connection:
     """One forwarded connection. Its two threads own the sockets: whichever ends
     last closes them."""
 
-    def __init__(self, near, far, flows):
+    def __init__(self, near, far, flows, rate):
         self._ends = (near, far)
         self._flows = flows
+        self._rate = rate
         self._lock = threading.Lock()
         self._forwarding = 2  # guarded by the lock
+        self._pace = threading.Event()  # set: nothing is worth waiting for
         for end in self._ends:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -27,6 +29,7 @@ class _Connection:
             return self._forwarding == 2
 
     def cut(self):
+        self._pace.set()
         for end in self._ends:
             try:
                 # What was not sent yet is dropped.
@@ -41,6 +44,8 @@ class _Connection:
             while data := source.recv(1 << 16):
                 self._flows.wait()
                 sink.sendall(data)
+                if self._rate:
+                    self._pace.wait(len(data) / self._rate)
         except OSError:
             pass
         with self._lock:
@@ -61,10 +66,11 @@ class _Connection:
 
 
 class TcpProxy:
-    """Forwards every connection to `listen` on to `target`; addresses are
-    'host:port'. Thread-safe."""
+    """Forwards every connection to `listen` on to `target`, at most `rate` bytes
+    a second each way if it is given; addresses are 'host:port'. Thread-safe."""
 
-    def __init__(self, listen, target):
+    def __init__(self, listen, target, rate=None):
+        self._rate = rate
         self.address = listen
         self._target = self._split(target)
         self._flows = threading.Event()
@@ -116,7 +122,7 @@ class TcpProxy:
             except OSError:
                 near.close()  # as if nobody listened
                 continue
-            connection = _Connection(near, far, self._flows)
+            connection = _Connection(near, far, self._flows, self._rate)
             with self._lock:
                 self._connections = [
                     each for each in self._connections if each.open()]
