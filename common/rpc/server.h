@@ -48,6 +48,9 @@ class RpcServer {
   struct Options {
     std::string address;  // "host:port"; port 0: any free one
     int max_message_bytes = 4 << 20;
+    // A client that vanished without a word is found by a ping after this
+    // long, which it has as long again to answer.
+    absl::Duration keepalive = absl::Seconds(10);
   };
   // UNAVAILABLE when the address cannot be bound. Health says NOT_SERVING
   // until told otherwise.

@@ -94,6 +94,9 @@ absl::Status WorkerServer::StartServer() {
   RpcServer::Options rpc;
   rpc.address = options_.listen.grpc;
   rpc.max_message_bytes = 64 << 20;  // a commit carries a whole prompt
+  // Routers and peers ping us as often: both ends of a link that has fallen
+  // silent give it up at about the same time.
+  rpc.keepalive = absl::Seconds(2);
   ASSIGN_OR_RETURN(server_, RpcServer::Start(rpc, std::move(services)));
   return absl::OkStatus();
 }
