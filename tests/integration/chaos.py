@@ -2,6 +2,7 @@
 it, and who was away when."""
 
 import dataclasses
+import functools
 import heapq
 import itertools
 import random
@@ -17,6 +18,7 @@ from servers import stable_port
 from tcp_proxy import TcpProxy
 
 POLL_S = 0.1
+PAGES_IN_USE = ('active', 'in_transfer', 'quarantined')
 # Small enough for a burst of long requests to fill.
 KV_MEMORY = '40MiB'
 # Of links between prefill and decode, so that transfers take long enough to be
@@ -29,7 +31,8 @@ class Host:
     router's ear for them, goes through proxies. KV travels to decode-0 over
     TCP, to decode-1 over shared memory."""
 
-    def __init__(self):
+    def __init__(self, kv_memory=KV_MEMORY):
+        self._kv_memory = kv_memory
         # Workers find each other by a key that strangers lack.
         self._key = tempfile.NamedTemporaryFile(mode='w', suffix='.key')
         self._key.write('the key of one test')
@@ -50,7 +53,7 @@ class Host:
             name, role, '--router', registry, '--advertise', control,
             '--data-listen', f'127.0.0.1:{data}', '--data-advertise',
             '127.0.0.2', '--threads', 1, '--host-workers', 4, '--kv-memory',
-            KV_MEMORY, '--transport', 'tcp' if name == 'decode-0' else 'auto',
+            self._kv_memory, '--transport', 'tcp' if name == 'decode-0' else 'auto',
             '--cluster-key-file', self._key.name)
         self.servers[name] = server
         self.proxies[name, 'control'] = TcpProxy(control, server.grpc)
@@ -64,7 +67,7 @@ class Host:
         for server in self.servers.values():
             server.wait_started()
 
-    def workers(self, role):
+    def of_role(self, role):
         return [s.name for s in self.servers.values() if s.role == role]
 
     def ready(self):
@@ -79,6 +82,18 @@ class Host:
     def all_ready(self):
         ready = self.ready()
         return ready is not None and len(ready) == len(self.servers) - 1
+
+    def at_rest(self, name):
+        """Whether a worker runs nothing and holds no page in use; every page
+        is accounted for."""
+        values = cluster.metrics(self.servers[name].metrics)
+        by_state = {state: total(values, 'penstock_blocks', state=state)
+                    for state in ('free', 'cached', *PAGES_IN_USE)}
+        return (
+            not any(by_state[state] for state in PAGES_IN_USE)
+            and not any(total(values, f'vllm:num_requests_{state}')
+                        for state in ('running', 'waiting'))
+            and sum(by_state.values()) == cluster.blocks(values))
 
     def close(self):
         for server in self.servers.values():
@@ -202,8 +217,9 @@ class Chaos:
     def run(self, seconds, kills):
         begin = time.monotonic()
         for i in range(kills):
+            role, = self._rng.choices(list(self.ROLES), self.ROLES.values())
             self._at(begin + seconds * (i + self._rng.random()) / kills,
-                     self._kill)
+                     functools.partial(self._kill, role))
         others = max(8, int(seconds / self.OTHER_EVERY_S))
         # Each kind is there at least once.
         kinds = list(self.KINDS) + self._rng.choices(
@@ -237,21 +253,20 @@ class Chaos:
             name for name in names or self._host.servers
             if name not in away and (
                 name == 'router' or away.isdisjoint(
-                    self._host.workers(self._host.servers[name].role)))]
+                    self._host.of_role(self._host.servers[name].role)))]
         if spare:
             return self._rng.choice(spare)
         self._after(POLL_S, again)
         return None
 
-    def _kill(self):
-        role, = self._rng.choices(list(self.ROLES), self.ROLES.values())
-        name = self._pick(self._kill, [
-            s.name for s in self._host.servers.values() if s.role == role])
+    def _kill(self, role):
+        name = self._pick(functools.partial(self._kill, role),
+                          self._host.of_role(role))
         if name is None:
             return
         # Now and then a whole role at once.
         both = role != 'router' and self._rng.random() < 0.1
-        for victim in self._host.workers(role) if both else [name]:
+        for victim in self._host.of_role(role) if both else [name]:
             self._watch.gone(victim)
             if self._host.servers[victim].kill():
                 self._count(f'kill {role}', victim)

@@ -18,7 +18,6 @@ from api import Api
 from chaos import Chaos
 from chaos import Host
 from chaos import Watch
-from cluster import blocks
 from cluster import metrics
 from cluster import total
 from cluster import wait_until
@@ -30,8 +29,6 @@ from fault_load import record
 GRPC_STREAMS = 9
 HTTP_STREAMS = 3
 SETTLE_S = 60
-PAGES_IN_USE = ('active', 'in_transfer', 'quarantined')
-PAGE_STATES = ('free', 'cached', *PAGES_IN_USE)
 CLIENT_WAITS_S = 1.0
 # What a fault may make of a request.
 TYPED = {
@@ -111,8 +108,8 @@ class Run:
         begin = outcome.begin - CLIENT_WAITS_S
         return any(
             watch.all_away_at_once(names, begin, outcome.end)
-            for names in (['router'], self._host.workers('prefill'),
-                          self._host.workers('decode')))
+            for names in (['router'], self._host.of_role('prefill'),
+                          self._host.of_role('decode')))
 
     def _report(self, outcomes, chaos, watch, lasted):
         faults = ', '.join(f'{count} {kind}' for kind, count
@@ -144,8 +141,8 @@ class Run:
         test.assertEqual(total(page, 'penstock_router_queued_requests'), 0)
         for server in host.servers.values():
             if server.role != 'router':
-                wait_until(lambda: self._idle_worker(test, server), SETTLE_S,
-                           f'{server.name} holds no page and runs nothing')
+                wait_until(lambda: host.at_rest(server.name), SETTLE_S,
+                           f'{server.name} is at rest with all its pages')
         for name, server in host.servers.items():
             then, now = before[name], server.usage()
             self.log(f'{name}: life {server.lives}, '
@@ -162,17 +159,6 @@ class Run:
         page = metrics(self._host.router.metrics)
         idle = not total(page, 'penstock_router_inflight_requests')
         return page if idle else None
-
-    def _idle_worker(self, test, server):
-        values = metrics(server.metrics)
-        by_state = {state: total(values, 'penstock_blocks', state=state)
-                    for state in PAGE_STATES}
-        if any(by_state[state] for state in PAGES_IN_USE) or any(
-                total(values, name) for name in (
-                    'vllm:num_requests_running', 'vllm:num_requests_waiting')):
-            return False
-        test.assertEqual(sum(by_state.values()), blocks(values), server.name)
-        return True
 
     def _check_ends(self, test):
         host = self._host
@@ -191,6 +177,22 @@ class FaultsTest(unittest.TestCase):
 
     def test_a_cluster_outlives_its_parts(self):
         Run(seconds=30, kills=8, seed=1, print_line=print).check(self)
+
+    def test_a_worker_gives_up_what_a_silent_router_wanted(self):
+        host = Host(kv_memory='160MiB')
+        self.addCleanup(host.close)
+        host.start()
+        wait_until(host.all_ready, SETTLE_S, 'all workers are ready')
+        with Api(host.router.grpc) as api:
+            # Half a minute's work.
+            call = api.generate(
+                text='Count:', stop={'max_tokens': 4000, 'ignore_eos': True})
+            name = next(call).placement.decode
+            wait_until(lambda: not host.at_rest(name), 10, f'{name} works')
+            host.proxies[name, 'control'].hold()
+            wait_until(lambda: host.at_rest(name), 10, f'{name} gives up')
+            host.proxies[name, 'control'].release()
+            call.cancel()
 
 
 def main():

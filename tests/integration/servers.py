@@ -21,22 +21,31 @@ from cluster import STOP_S
 PAGE_BYTES = os.sysconf('SC_PAGE_SIZE')
 
 
+# Hold what `stable_port` gave: the UDP ports of the same numbers, which servers
+# do not use, so that no other run takes the port of one that is away.
+_reservations = []
+
+
 def stable_port():
-    """A free port that no outgoing connection is ever given: a server that is
-    away for a while finds it free again."""
+    """A port that stays free for a server that is away for a while: no outgoing
+    connection is given it, and no other run."""
     with open('/proc/sys/net/ipv4/ip_local_port_range', encoding='ascii') as file:
         first_ephemeral = int(file.read().split()[0])
     # Not the tests' seed: two runs on one machine must not meet.
     chance = random.SystemRandom()
     while True:
         port = chance.randrange(10000, max(first_ephemeral, 11000))
+        reservation = socket.socket(type=socket.SOCK_DGRAM)
         try:
+            reservation.bind(('127.0.0.1', port))
             for host in ('127.0.0.1', '127.0.0.2'):
                 with socket.socket() as listener:
                     listener.bind((host, port))
-            return port
         except OSError:
+            reservation.close()
             continue
+        _reservations.append(reservation)
+        return port
 
 
 @dataclasses.dataclass(frozen=True)
