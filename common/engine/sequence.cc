@@ -96,6 +96,9 @@ TokenDelivery Sequence::Append(const SampledToken& sampled) {
   draw_state_.Add(sampled);
   out.token.id = sampled.token;
   out.token.logprobs = sampled.logprobs;
+  if (request_->sampling.mirostat.on) {
+    out.token.mirostat_mu = sampled.mirostat_mu;
+  }
   if (IsStop(sampled.token)) {
     // The stop token is counted and reported, but is no text.
     out.finish = FinishReason::kStop;

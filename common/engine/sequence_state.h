@@ -36,6 +36,7 @@ struct ResumedAnswer {
   AnswerDraws drawn;
   // What appending `drawn` gave; empty with beam search, where nothing was.
   std::vector<TokenDelivery> made;
+  int delivered = 0;  // leading ones of `made` that the client has
 
   bool ended() const {
     return !made.empty() && made.back().finish != FinishReason::kNone;

@@ -17,7 +17,8 @@ namespace penstock {
 // Control messages between a prefill (P) and a decode (D) worker. All are
 // idempotent: each carries its transfer, and a repeated one changes nothing.
 
-// P -> D: asks for room for a prompt.
+// P -> D: asks for room for a prompt, and what the client has of its one answer
+// (LegRequest::history). "Prompt blocks" below are those of both.
 struct Offer {
   TransferId transfer;
   LayoutId layout;

@@ -5,7 +5,9 @@
 #include <map>
 #include <utility>
 
+#include "common/base/sometimes.h"
 #include "common/base/status_macros.h"
+#include "common/engine/resume.h"
 #include "common/model/kv_layout.h"
 #include "common/peer/error_reason.h"
 
@@ -15,18 +17,27 @@ namespace {
 // Of an answer that is delivered all at once: bounds the frame.
 constexpr size_t kFrameTokens = 256;
 
+// The sequence's first `computed` positions lie in `blocks`.
+void PlaceOn(const std::vector<BlockHold>& blocks, int computed,
+             Sequence& sequence) {
+  for (const BlockHold& hold : blocks) sequence.blocks.push_back(hold.Share());
+  sequence.computed = computed;
+  sequence.scored = sequence.prompt_tokens();
+  sequence.looked_up = true;
+}
+
 }  // namespace
 
-AnswerGroup::AnswerGroup(const WorkerContext* context,
-                         const GenerateRequest* request, BlockHash root,
-                         LegOutput* output,
+AnswerGroup::AnswerGroup(const WorkerContext* context, const LegRequest* leg,
+                         BlockHash root, LegOutput* output,
                          std::function<void(const absl::Status&)> ended)
     : context_(context),
-      request_(request),
+      leg_(leg),
+      request_(&leg->request),
       root_(root),
       output_(output),
       ended_(std::move(ended)),
-      search_(request->beam) {
+      search_(request_->beam) {
   transfer_.transport = "local";
 }
 
@@ -45,34 +56,62 @@ absl::Status AnswerGroup::CheckFits(const WorkerContext& context,
 }
 
 absl::Status AnswerGroup::Start() {
-  const bool single = request_->answers() == 1 && !request_->deferred();
-  if (single) {
+  auto prompt = std::make_unique<Sequence>(
+      *request_, root_, context_->tokenizer, context_->context_length);
+  bool ended = false;
+  if (single()) {
+    ASSIGN_OR_RETURN(std::vector<TokenDelivery> made,
+                     Replay(DeliveredOf(*leg_, 0), *prompt));
+    made_ = static_cast<int>(made.size());
+    ended = !made.empty() && made.back().finish != FinishReason::kNone;
     samples_.resize(1);
     open_ = 1;
+  } else {
+    RETURN_IF_ERROR(ReplaySamples(*prompt));
+    if (!replayed_.empty()) prompt->scored = prompt->prompt_tokens();
+    ended = !replayed_.empty() &&
+            std::all_of(replayed_.begin(), replayed_.end(),
+                        [](const auto& answer) { return answer.ended(); });
   }
-  ASSIGN_OR_RETURN(
-      prompt_,
-      context_->engine->Add(
-          std::make_unique<Sequence>(*request_, root_, context_->tokenizer,
-                                     context_->context_length),
-          this, {single ? AfterDraw::kGoOn : AfterDraw::kHold, SequenceId()}));
-  if (single) samples_[0].id = std::exchange(prompt_, SequenceId());
+  if (ended) {
+    // The leg that made the last token was lost before it could say that.
+    End(absl::OkStatus());
+    return absl::OkStatus();
+  }
+  AdoptKept(*context_, *prompt);
+  if (!prompt->blocks.empty()) output_->MarkScheduled();
+  const AfterDraw then = single() ? AfterDraw::kGoOn : AfterDraw::kHold;
+  ASSIGN_OR_RETURN(prompt_, context_->engine->Add(std::move(prompt), this,
+                                                  {then, SequenceId()}));
+  if (single()) samples_[0].id = std::exchange(prompt_, SequenceId());
+  return absl::OkStatus();
+}
+
+absl::Status AnswerGroup::ReplaySamples(const Sequence& prompt) {
+  if (leg_->delivered.empty()) return absl::OkStatus();
+  for (int sample = 0; sample < request_->answers(); ++sample) {
+    ResumedAnswer answer;
+    answer.sequence = prompt.Fork(sample);
+    ASSIGN_OR_RETURN(answer.made,
+                     Replay(DeliveredOf(*leg_, sample), *answer.sequence));
+    answer.delivered = static_cast<int>(answer.made.size());
+    replayed_.push_back(std::move(answer));
+  }
   return absl::OkStatus();
 }
 
 void AnswerGroup::Resume(std::vector<ResumedAnswer> answers,
-                         std::vector<BlockHold> blocks, int cached_tokens,
-                         const TransferSummary& transfer) {
+                         std::vector<BlockHold> blocks, int computed,
+                         int cached_tokens, const TransferSummary& transfer) {
   cached_tokens_ = cached_tokens;
   transfer_ = transfer;
   for (ResumedAnswer& answer : answers) {
-    Sequence& sequence = *answer.sequence;
-    for (const BlockHold& hold : blocks) {
-      sequence.blocks.push_back(hold.Share());
+    PlaceOn(blocks, computed, *answer.sequence);
+    answer.sequence->cached_tokens = cached_tokens;
+    // Prefill delivered what it drew; all but the last is in the KV.
+    if (!request_->deferred()) {
+      answer.delivered = static_cast<int>(answer.made.size());
     }
-    sequence.computed = sequence.scored = sequence.prompt_tokens();
-    sequence.cached_tokens = cached_tokens;
-    sequence.looked_up = true;
   }
   blocks.clear();
   Launch(std::move(answers));
@@ -134,6 +173,12 @@ void AnswerGroup::Fork(const Sequence& prompt,
   std::vector<ResumedAnswer> answers;
   for (size_t i = 0; i < drawn.size(); ++i) {
     ResumedAnswer answer;
+    if (i < replayed_.size() && replayed_[i].delivered > 0) {
+      answer = std::move(replayed_[i]);
+      PlaceOn(prompt.blocks, prompt.computed, *answer.sequence);
+      answers.push_back(std::move(answer));
+      continue;
+    }
     answer.sequence = prompt.Fork(static_cast<int>(i));
     answer.drawn = {drawn[i]};
     if (request_->beam.width == 0) {
@@ -141,6 +186,7 @@ void AnswerGroup::Fork(const Sequence& prompt,
     }
     answers.push_back(std::move(answer));
   }
+  replayed_.clear();
   Launch(std::move(answers));
 }
 
@@ -169,20 +215,22 @@ void AnswerGroup::Launch(std::vector<ResumedAnswer> answers) {
     samples_[i].id = *added;
     if (!sibling) sibling = *added;
   }
-  const bool delivered = !prompt_ && !request_->deferred();
   Retire(std::exchange(prompt_, SequenceId()));
   for (const ResumedAnswer& answer : answers) {
-    for (const TokenDelivery& delivery : answer.made) {
-      if (delivered) {
-        ++made_;
-        open_ -= delivery.finish != FinishReason::kNone;
-      } else {
-        Take(delivery);
-      }
+    made_ += answer.delivered;
+    open_ -= answer.ended() && answer.delivered > 0;
+  }
+  // Whoever delivered such a request's last token ends it: only a wrong prefill
+  // worker hands it on.
+  if (open_ == 0) {
+    End(absl::OkStatus());
+    return;
+  }
+  for (const ResumedAnswer& answer : answers) {
+    for (size_t i = answer.delivered; i < answer.made.size(); ++i) {
+      Take(answer.made[i]);
     }
   }
-  // Prefill ends such a request itself: only a wrong one sends it.
-  if (delivered && open_ == 0) End(absl::OkStatus());
 }
 
 void AnswerGroup::OnToken(const TokenDelivery& delivery) {
@@ -190,6 +238,20 @@ void AnswerGroup::OnToken(const TokenDelivery& delivery) {
     Retire(std::exchange(samples_[delivery.sample].id, SequenceId()));
   }
   Take(delivery);
+  if (yields_ && samples_[0].id) Yield();
+}
+
+void AnswerGroup::Yield() {
+  Sometimes<"a draining worker gave a running request up with its KV">();
+  std::optional<KeptKv::Prefix> prefix = KeepableOf(
+      context_->engine->Remove(std::exchange(samples_[0].id, SequenceId())));
+  const int kept = !prefix.has_value() ? 0
+                                       : KeepForNextLeg(*context_, request_->id,
+                                                        *std::move(prefix));
+  End(WithKeptTokens(MakeError(ErrorReason::kDraining,
+                               "the worker drains; another attempt goes on "
+                               "from here"),
+                     kept));
 }
 
 void AnswerGroup::Take(const TokenDelivery& delivery) {

@@ -25,8 +25,9 @@ namespace penstock {
 class AnswerGroup : public SequenceListener {
  public:
   // `ended` is called once, unless Stop came before: OK when the last answer
-  // was delivered. May be called from inside Resume. All must outlive this.
-  AnswerGroup(const WorkerContext* context, const GenerateRequest* request,
+  // was delivered, kDraining when it yielded. May be called from inside Start
+  // and Resume. All must outlive this.
+  AnswerGroup(const WorkerContext* context, const LegRequest* leg,
               BlockHash root, LegOutput* output,
               std::function<void(const absl::Status&)> ended);
   ~AnswerGroup() override { Stop(); }
@@ -36,11 +37,16 @@ class AnswerGroup : public SequenceListener {
   static absl::Status CheckFits(const WorkerContext& context,
                                 const GenerateRequest& request);
 
-  // Computes the prompt first. The errors of EngineLoop::Add.
+  // Computes the prompt first, and what the client has of each answer; what an
+  // earlier leg left here need not be. The errors of EngineLoop::Add and
+  // Replay.
   absl::Status Start();
-  // Goes on from a handoff: `blocks` hold the whole prompt.
+  // Goes on from a handoff: `blocks` hold the first `computed` positions.
   void Resume(std::vector<ResumedAnswer> answers, std::vector<BlockHold> blocks,
-              int cached_tokens, const TransferSummary& transfer);
+              int computed, int cached_tokens, const TransferSummary& transfer);
+  // One answer that is delivered as it comes ends with its next token: its KV
+  // is kept for the request's next leg. Others are not moved.
+  void YieldAtNextToken() { yields_ = single(); }
   // Gives everything back. Idempotent.
   void Stop();
 
@@ -68,9 +74,14 @@ class AnswerGroup : public SequenceListener {
   void OnDrawn(SequenceId id, absl::Span<const SampledToken> drawn) override;
   void OnFailed(const absl::Status& status) override;
 
+  bool single() const {
+    return request_->answers() == 1 && !request_->deferred();
+  }
+  absl::Status ReplaySamples(const Sequence& prompt);
   void Fork(const Sequence& prompt, absl::Span<const SampledToken> drawn);
   void Launch(std::vector<ResumedAnswer> answers);
   void Take(const TokenDelivery& delivery);
+  void Yield();
   void Retire(SequenceId id);
   void AdvanceBeams();
   BeamSearch::Fate Grow(const BeamSearch::Continuation& next, Child& child);
@@ -82,18 +93,22 @@ class AnswerGroup : public SequenceListener {
   void End(const absl::Status& status);
 
   const WorkerContext* context_;
-  const GenerateRequest* request_;
+  const LegRequest* leg_;
+  const GenerateRequest* request_;  // the leg's
   BlockHash root_;
   LegOutput* output_;
   std::function<void(const absl::Status&)> ended_;
   SequenceId prompt_;  // the sequence that computes it here
+  // By sample, until they fork off the prompt; empty: nothing was delivered.
+  std::vector<ResumedAnswer> replayed_;
   std::vector<Sample> samples_;
   std::vector<Beam> beams_;
   BeamSearch search_;
   std::vector<TokenId> stop_tokens_;  // beam search only
   int open_ = 0;                      // samples that have not ended
   int made_ = 0;                      // tokens of all samples
-  int cached_tokens_ = -1;            // of the prompt; -1: not known yet
+  bool yields_ = false;
+  int cached_tokens_ = -1;  // of the prompt; -1: not known yet
   TransferSummary transfer_;
 };
 

@@ -29,7 +29,7 @@ DecodeTransfer::DecodeTransfer(const WorkerContext* context, TransferId id)
 DecodeTransfer::~DecodeTransfer() { CancelTimers(); }
 
 int DecodeTransfer::prompt_blocks() const {
-  return BlocksFor(static_cast<int>(leg_.request.prompt.size()));
+  return BlocksFor(static_cast<int>(history_.size()));
 }
 
 void DecodeTransfer::Send(HandoffMessage message) {
@@ -70,6 +70,7 @@ void DecodeTransfer::CancelTimers() {
 void DecodeTransfer::OnLeg(LegRequest leg, LegSink* sink) {
   CHECK(output_ == nullptr);
   leg_ = std::move(leg);
+  history_ = leg_.history();
   output_ = std::make_unique<LegOutput>(leg_, LegKind::kDecode, sink,
                                         context_->clock, context_->probe);
   root_ = context_->hasher->Root(
@@ -97,9 +98,8 @@ absl::Status DecodeTransfer::CheckOffer() const {
                      absl::StrCat("KV layout or model of ", peer_.name,
                                   " differs from this worker's"));
   }
-  if (offer_->prompt_tokens != static_cast<int>(leg_.request.prompt.size()) ||
-      offer_->block_hashes !=
-          context_->hasher->Chain(root_, leg_.request.prompt)) {
+  if (offer_->prompt_tokens != static_cast<int>(history_.size()) ||
+      offer_->block_hashes != context_->hasher->Chain(root_, history_)) {
     return MakeError(ErrorReason::kInternal,
                      "the offer's prompt differs from the decode leg's");
   }
@@ -138,9 +138,9 @@ bool DecodeTransfer::Map() {
   if (shared_) {
     summary_.transport = TransportName(TransportKind::kInproc);
   } else {
-    int full = static_cast<int>(leg_.request.prompt.size()) / kBlockTokens;
+    int full = static_cast<int>(history_.size()) / kBlockTokens;
     std::vector<BlockHold> cached =
-        context_->cache->Match(root_, leg_.request.prompt, full);
+        context_->cache->Match(root_, history_, full);
     auto fresh = context_->engine->TryReserve(prompt_blocks() -
                                               static_cast<int>(cached.size()));
     if (!fresh.has_value()) return false;
@@ -386,9 +386,8 @@ absl::Status DecodeTransfer::Verify(const KvManifest& manifest) {
       manifest.content != context_->content) {
     return mismatch("layout or model");
   }
-  if (manifest.prompt_tokens != static_cast<int>(leg_.request.prompt.size()) ||
-      manifest.block_hashes !=
-          context_->hasher->Chain(root_, leg_.request.prompt)) {
+  if (manifest.prompt_tokens != static_cast<int>(history_.size()) ||
+      manifest.block_hashes != context_->hasher->Chain(root_, history_)) {
     return mismatch("token hash chain");
   }
   if (manifest.chunks != static_cast<int>(chunks_.size())) {
@@ -414,8 +413,22 @@ absl::Status DecodeTransfer::Verify(const KvManifest& manifest) {
   auto resumed = ParseState(manifest.state, leg_.request, root_,
                             context_->tokenizer, context_->context_length);
   if (!resumed.ok()) return mismatch(resumed.status().message());
+  if (!GoesOnAfterDelivered(*resumed)) return mismatch("delivered tokens");
   resumed_ = *std::move(resumed);
   return absl::OkStatus();
+}
+
+// What the KV was made for is what the client has, and one token more.
+bool DecodeTransfer::GoesOnAfterDelivered(
+    absl::Span<const ResumedAnswer> answers) const {
+  const size_t before = history_.size() - leg_.request.prompt.size();
+  for (const ResumedAnswer& answer : answers) {
+    if (answer.drawn.size() != before + 1) return false;
+    for (size_t i = 0; i < before; ++i) {
+      if (answer.drawn[i].token != leg_.delivered[0][i].token) return false;
+    }
+  }
+  return true;
 }
 
 void DecodeTransfer::Activate() {
@@ -429,10 +442,11 @@ void DecodeTransfer::Activate() {
   const KvManifest& manifest = commit_->manifest;
   output_->timings() = manifest.timings;
   answers_ = std::make_unique<AnswerGroup>(
-      context_, &leg_.request, root_, output_.get(),
+      context_, &leg_, root_, output_.get(),
       [this](const absl::Status& status) { Fail(status); });
   answers_->Resume(std::move(resumed_), std::exchange(blocks_, {}),
-                   manifest.cached_tokens, summary_);
+                   static_cast<int>(history_.size()), manifest.cached_tokens,
+                   summary_);
 }
 
 // --- ending ---------------------------------------------------------------

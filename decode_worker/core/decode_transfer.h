@@ -59,6 +59,7 @@ class DecodeTransfer {
   const WorkerKey& peer() const { return peer_; }
 
  private:
+  // Blocks of the history: of all that the handoff brings.
   int prompt_blocks() const;
   absl::Status CheckOffer() const;
   void RejectOffer(const absl::Status& status);
@@ -80,6 +81,7 @@ class DecodeTransfer {
   bool CheckChunk(const ChunkDone& message);
   void MaybeCommit();
   absl::Status Verify(const KvManifest& manifest);
+  bool GoesOnAfterDelivered(absl::Span<const ResumedAnswer> answers) const;
   void Activate();
   void BeginRevoke();
   void TryFence();
@@ -93,6 +95,7 @@ class DecodeTransfer {
   TransferId id_;
   DecodeState state_ = DecodeState::kOffered;
   LegRequest leg_;
+  std::vector<TokenId> history_;  // the leg's
   std::unique_ptr<LegOutput> output_;
   WorkerKey peer_;
   std::optional<Offer> offer_;

@@ -11,7 +11,7 @@ LocalGeneration::LocalGeneration(const WorkerContext* context, LegRequest leg,
     : context_(context),
       leg_(std::move(leg)),
       output_(leg_, LegKind::kDecode, sink, context->clock, context->probe),
-      answers_(context, &leg_.request,
+      answers_(context, &leg_,
                context->hasher->Root({context->content, "", leg_.request.tenant,
                                       leg_.request.cache_salt}),
                &output_, [this](const absl::Status& status) { End(status); }) {}

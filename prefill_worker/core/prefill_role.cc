@@ -21,7 +21,7 @@ void PrefillRole::StartLeg(LegRequest leg, LegSink* sink) {
   PeerAddress partner = leg.partner;
   auto [it, added] = transfers_.emplace(
       id, std::make_unique<PrefillTransfer>(context_, std::move(leg), sink));
-  absl::Status status = it->second->Check();
+  absl::Status status = it->second->Prepare();
   if (partner.worker.empty()) {
     status = MakeError(ErrorReason::kInternal,
                        "a prefill leg needs a decode worker to hand off to");

@@ -6,7 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/sometimes.h"
-#include "common/engine/sequence_state.h"
+#include "common/base/status_macros.h"
+#include "common/engine/resume.h"
 #include "common/peer/error_reason.h"
 
 namespace penstock {
@@ -15,6 +16,7 @@ PrefillTransfer::PrefillTransfer(const WorkerContext* context, LegRequest leg,
                                  LegSink* sink)
     : context_(context),
       leg_(std::move(leg)),
+      history_(leg_.history()),
       output_(leg_, LegKind::kPrefill, sink, context->clock, context->probe),
       id_(leg_.transfer()),
       root_(context->hasher->Root({context->content, "", leg_.request.tenant,
@@ -41,13 +43,22 @@ PrefillTransfer::PrefillTransfer(const WorkerContext* context, LegRequest leg,
 
 PrefillTransfer::~PrefillTransfer() { CancelTimers(); }
 
-absl::Status PrefillTransfer::Check() const {
-  return context_->engine->CheckFits(
-      static_cast<int>(leg_.request.prompt.size()));
+absl::Status PrefillTransfer::Prepare() {
+  RETURN_IF_ERROR(
+      context_->engine->CheckFits(static_cast<int>(history_.size())));
+  queued_ = std::make_unique<Sequence>(leg_.request, root_, context_->tokenizer,
+                                       context_->context_length);
+  ASSIGN_OR_RETURN(std::vector<TokenDelivery> made,
+                   Replay(DeliveredOf(leg_, 0), *queued_));
+  if (!made.empty() && made.back().finish != FinishReason::kNone) {
+    return absl::InvalidArgumentError(
+        "delivered: the answer has ended, a prefill leg has nothing to make");
+  }
+  return absl::OkStatus();
 }
 
 int PrefillTransfer::prompt_blocks() const {
-  return BlocksFor(static_cast<int>(leg_.request.prompt.size()));
+  return BlocksFor(static_cast<int>(history_.size()));
 }
 
 void PrefillTransfer::Send(HandoffMessage message) {
@@ -72,8 +83,8 @@ void PrefillTransfer::OnPeerReady(const WorkerKey& peer) {
   offer.layout = context_->layout.id();
   offer.content = context_->content;
   offer.numerics = context_->numerics;
-  offer.prompt_tokens = static_cast<int>(leg_.request.prompt.size());
-  offer.block_hashes = context_->hasher->Chain(root_, leg_.request.prompt);
+  offer.prompt_tokens = static_cast<int>(history_.size());
+  offer.block_hashes = context_->hasher->Chain(root_, history_);
   for (const KvTransport* transport : context_->transports) {
     offer.transports.push_back(transport->caps().kind);
   }
@@ -98,10 +109,10 @@ void PrefillTransfer::OnCredit(const Credit& message) {
       return;
     }
   }
-  auto added = context_->engine->Add(
-      std::make_unique<Sequence>(leg_.request, root_, context_->tokenizer,
-                                 context_->context_length),
-      this, {AfterDraw::kHold, SequenceId()});
+  AdoptKept(*context_, *queued_);
+  if (!queued_->blocks.empty()) output_.MarkScheduled();
+  auto added = context_->engine->Add(std::move(queued_), this,
+                                     {AfterDraw::kHold, SequenceId()});
   if (!added.ok()) {
     Fail(added.status());
     return;
@@ -109,6 +120,7 @@ void PrefillTransfer::OnCredit(const Credit& message) {
   sequence_ = *added;
   Move(state_, PrefillState::kComputing);
   output_.Accept();
+  SendReadyBlocks();
 }
 
 void PrefillTransfer::OnReject(const Reject& message) {
@@ -140,26 +152,23 @@ void PrefillTransfer::OnRenew() { lease_.Refresh(); }
 
 void PrefillTransfer::OnScheduled() { output_.MarkScheduled(); }
 
-void PrefillTransfer::OnComputed(int computed) {
-  int prompt = static_cast<int>(leg_.request.prompt.size());
-  int ready = computed >= prompt ? prompt_blocks() : computed / kBlockTokens;
-  ready_blocks_ = std::max(ready_blocks_, ready);
-  SendReadyBlocks();
-}
+void PrefillTransfer::OnComputed(int computed) { SendReadyBlocks(); }
 
 void PrefillTransfer::SendReadyBlocks() {
   if (state_ != PrefillState::kComputing && state_ != PrefillState::kSending) {
     return;
   }
-  // After a preemption the engine holds fewer blocks than were ready before;
-  // what it recomputes has the same bytes.
   const Sequence* sequence = context_->engine->Find(sequence_);
   if (sequence == nullptr) return;
-  int last = std::min(ready_blocks_, static_cast<int>(sequence->blocks.size()));
+  // After a preemption fewer blocks are complete than were before; what is
+  // computed again has the same bytes.
+  const int ready = sequence->computed >= static_cast<int>(history_.size())
+                        ? prompt_blocks()
+                        : sequence->computed / kBlockTokens;
   if (shared_) {
-    ShareBlocks(last);
+    ShareBlocks(ready);
   } else {
-    PostBlocks(last);
+    PostBlocks(ready);
   }
 }
 
@@ -275,10 +284,13 @@ void PrefillTransfer::OnScored(PromptLogprobs part) {
 void PrefillTransfer::OnDrawn(SequenceId id,
                               absl::Span<const SampledToken> drawn) {
   first_token_at_ = context_->clock->Now();
-  output_.MarkToken(0);
-  for (const SampledToken& token : drawn) drawn_.push_back({token});
+  output_.MarkToken(context_->engine->Find(id)->generated());
+  for (const SampledToken& token : drawn) {
+    drawn_.push_back(DrawsOf(DeliveredOf(leg_, 0)));
+    drawn_.back().push_back(token);
+  }
   if (!leg_.request.deferred() &&
-      !DeliverFirstTokens(*context_->engine->Find(id), drawn)) {
+      !DeliverTokens(*context_->engine->Find(id), drawn)) {
     // Nothing is left to decode: OK tells the peer so.
     Fail(absl::OkStatus());
     return;
@@ -286,12 +298,13 @@ void PrefillTransfer::OnDrawn(SequenceId id,
   MaybeCommit();
 }
 
-bool PrefillTransfer::DeliverFirstTokens(const Sequence& sequence,
-                                         absl::Span<const SampledToken> drawn) {
+bool PrefillTransfer::DeliverTokens(const Sequence& sequence,
+                                    absl::Span<const SampledToken> drawn) {
   LegFacts facts;
   facts.usage.prompt_tokens = sequence.prompt_tokens();
   facts.usage.cached_tokens = sequence.cached_tokens;
-  facts.usage.completion_tokens = static_cast<int>(drawn.size());
+  facts.usage.completion_tokens =
+      sequence.generated() + static_cast<int>(drawn.size());
   facts.transfer.transport = "none";
   std::vector<TokenDelivery> made;
   bool open = false;
@@ -299,7 +312,7 @@ bool PrefillTransfer::DeliverFirstTokens(const Sequence& sequence,
     made.push_back(sequence.Fork(sequence.sample() + static_cast<int>(i))
                        ->Append(drawn[i]));
     open |= made.back().finish == FinishReason::kNone;
-    drawn_[i][0].logprobs = {};  // delivered
+    drawn_[i].back().logprobs = {};  // delivered
   }
   for (const TokenDelivery& delivery : made) {
     const bool last = !open && &delivery == &made.back();
@@ -318,8 +331,8 @@ KvManifest PrefillTransfer::MakeManifest() {
   manifest.layout = context_->layout.id();
   manifest.content = context_->content;
   manifest.numerics = context_->numerics;
-  manifest.prompt_tokens = sequence.prompt_tokens();
-  manifest.block_hashes = context_->hasher->Chain(root_, leg_.request.prompt);
+  manifest.prompt_tokens = sequence.length();
+  manifest.block_hashes = context_->hasher->Chain(root_, history_);
   for (const auto& [number, chunk] : done_) {
     for (size_t i = 0; i < chunk.checksums.size(); ++i) {
       manifest.moved.push_back(

@@ -18,18 +18,18 @@
 namespace penstock {
 
 // One request at its prefill worker, from the leg to CommitAck: offers, waits
-// for credit, computes the prompt once, pushes pages as they are complete,
-// emits token 0 of every answer and commits. Answers that are compared at the
-// end (best_of, beam search) are not emitted here and never end here. Source
-// pages stay pinned until their posts have completed. Owned by PrefillRole,
-// which removes it when released(). Single-threaded.
+// for credit, computes the history (LegRequest::history) once, pushes pages as
+// they are complete, emits the next token of every answer and commits. Answers
+// that are compared at the end (best_of, beam search) are not emitted here and
+// never end here. Source pages stay pinned until their posts have completed.
+// Owned by PrefillRole, which removes it when released(). Single-threaded.
 class PrefillTransfer : public SequenceListener {
  public:
   PrefillTransfer(const WorkerContext* context, LegRequest leg, LegSink* sink);
   ~PrefillTransfer() override;
 
-  // Refuses what can never fit.
-  absl::Status Check() const;
+  // Refuses what can never fit, or has ended already.
+  absl::Status Prepare();
 
   void OnPeerReady(const WorkerKey& peer);
   void OnCredit(const Credit& message);
@@ -53,7 +53,7 @@ class PrefillTransfer : public SequenceListener {
   bool offered() const { return offered_; }
 
  private:
-  // Pages of consecutive prompt blocks under way in one post.
+  // Pages of consecutive blocks of the history under way in one post.
   struct Chunk {
     int number = 0;
     int first_block = 0;
@@ -71,10 +71,11 @@ class PrefillTransfer : public SequenceListener {
   void OnDrawn(SequenceId id, absl::Span<const SampledToken> drawn) override;
   void OnFailed(const absl::Status& status) override;
 
+  // Blocks of the history.
   int prompt_blocks() const;
-  // False: every answer ended with its first token.
-  bool DeliverFirstTokens(const Sequence& sequence,
-                          absl::Span<const SampledToken> drawn);
+  // False: every answer ended with its token.
+  bool DeliverTokens(const Sequence& sequence,
+                     absl::Span<const SampledToken> drawn);
   void SendReadyBlocks();
   void ShareBlocks(int last);
   void PostBlocks(int last);
@@ -93,6 +94,7 @@ class PrefillTransfer : public SequenceListener {
 
   const WorkerContext* context_;
   LegRequest leg_;
+  std::vector<TokenId> history_;  // the leg's
   LegOutput output_;
   TransferId id_;
   BlockHash root_;
@@ -105,7 +107,6 @@ class PrefillTransfer : public SequenceListener {
   PushRoutes routes_;
   int have_blocks_ = 0;              // leading blocks that decode has already
   std::map<int, BlockRef> granted_;  // by prompt block
-  int ready_blocks_ = 0;             // leading blocks whose KV is complete here
   int next_block_ = 0;               // first block not posted yet
   int next_chunk_ = 0;
   std::map<PostKey, Chunk> posts_;  // in flight
@@ -113,7 +114,8 @@ class PrefillTransfer : public SequenceListener {
   uint64_t bytes_ = 0;
   std::vector<AnswerDraws> drawn_;  // of each answer; empty until then
   Instant first_token_at_;
-  SequenceId sequence_;
+  std::unique_ptr<Sequence> queued_;  // until credit comes
+  SequenceId sequence_;               // from then on
   TimerId deadline_timer_ = 0;
   PeerLease lease_;
 };

@@ -1,142 +1,17 @@
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <numeric>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/peer/error_reason.h"
 #include "gtest/gtest.h"
-#include "tools/simulator/sim_worker.h"
+#include "tests/simulation/handoff_fixture.h"
 
 namespace penstock {
 namespace {
 
-// What one leg gave.
-struct Leg : LegSink {
-  void OnAccepted() override { accepted = true; }
-  void OnFrame(TokenFrame frame) override {
-    EXPECT_FALSE(ended.has_value());
-    if (const PromptLogprobs& part = frame.prompt; !part.tokens.empty()) {
-      EXPECT_EQ(part.first_index, static_cast<int>(prompt.size()) + 1);
-      prompt.insert(prompt.end(), part.tokens.begin(), part.tokens.end());
-      return;
-    }
-    if (first_index < 0) first_index = frame.first_index;
-    std::vector<TokenId>& sample = samples[frame.sample];
-    EXPECT_EQ(frame.first_index + 0u, first_index + sample.size());
-    for (const FrameToken& token : frame.tokens) {
-      sample.push_back(token.id);
-      logprobs[frame.sample].push_back(token.logprobs);
-      text += token.text;
-    }
-    tokens = samples[0];
-    text += frame.final_text;
-    if (frame.finish != FinishReason::kNone) {
-      finish[frame.sample] = frame.finish;
-      last = frame;
-    }
-  }
-  void OnFinished(const absl::Status& status) override {
-    EXPECT_FALSE(ended.has_value());
-    ended = status;
-  }
-  bool accepted = false;
-  int first_index = -1;
-  std::vector<TokenId> tokens;  // of sample 0
-  std::map<int, std::vector<TokenId>> samples;
-  std::map<int, std::vector<TokenLogprobs>> logprobs;
-  std::map<int, FinishReason> finish;
-  std::vector<TokenLogprobs> prompt;  // from the second token on
-  std::string text;
-  std::optional<TokenFrame> last;
-  std::optional<absl::Status> ended;
-};
-
-class HandoffTest : public testing::Test {
- protected:
-  void SetUp() override { Start({}); }
-
-  void Start(SimWorkerOptions options) {
-    prefill_.reset();
-    decode_.reset();
-    prefill_ = Make("p", 1, {true, false}, options);
-    decode_ = Make("d", 2, {false, true}, options);
-  }
-
-  std::unique_ptr<SimWorker> Make(std::string name, uint64_t incarnation,
-                                  WorkerRoles roles, SimWorkerOptions options) {
-    options.key = {name, Incarnation(incarnation)};
-    options.roles = roles;
-    return std::make_unique<SimWorker>(options, &network_, &clock_, &timers_,
-                                       &hasher_, &tokenizer_);
-  }
-
-  GenerateRequest Request(uint64_t id, int prompt, int max_tokens) {
-    GenerateRequest request;
-    request.id = RequestId(id);
-    for (int i = 0; i < prompt; ++i) {
-      request.prompt.push_back(1 + (i * 7 + id * 13) % 900);
-    }
-    request.stop.max_tokens = max_tokens;
-    request.sampling.seed = id;
-    return request;
-  }
-
-  LegRequest LegFor(const GenerateRequest& request, const SimWorker& worker,
-                    std::string partner) {
-    LegRequest leg;
-    leg.request = request;
-    leg.attempt = AttemptId(1);
-    leg.partner = {partner, partner};
-    leg.worker_incarnation = worker.key().incarnation;
-    return leg;
-  }
-
-  // Starts both legs of a handed-off request.
-  void StartPair(const GenerateRequest& request, Leg& p, Leg& d) {
-    prefill_->core().StartLeg(
-        LegKind::kPrefill, LegFor(request, *prefill_, decode_->key().name), &p);
-    decode_->core().StartLeg(
-        LegKind::kDecode, LegFor(request, *decode_, prefill_->key().name), &d);
-    prefill_->Settle();
-    decode_->Settle();
-  }
-
-  template <typename Condition>
-  bool RunUntil(Condition condition, absl::Duration limit = absl::Seconds(60)) {
-    Instant end = clock_.Now() + limit;
-    while (!condition()) {
-      Instant next = timers_.NextDeadline();
-      if (next > end) return false;
-      clock_.AdvanceTo(std::max(next, clock_.Now()));
-      timers_.RunDue(clock_.Now());
-      if (prefill_) prefill_->Settle();
-      if (decode_) decode_->Settle();
-    }
-    return true;
-  }
-
-  void ExpectClean(SimWorker& worker) {
-    EXPECT_TRUE(RunUntil([&] { return worker.core().idle(); }));
-    BlockCounts counts = worker.core().pool().counts();
-    EXPECT_EQ(counts.active + counts.in_transfer + counts.quarantined, 0)
-        << worker.key().name;
-    EXPECT_EQ(counts.free + counts.cached, worker.core().pool().total());
-  }
-
-  ManualClock clock_;
-  Timers timers_;
-  HashSecret secret_{"simulation"};
-  BlockHasher hasher_{secret_};
-  SimTokenizer tokenizer_;
-  SimNetwork network_{&clock_, &timers_, &hasher_, SimModel::Layout(),
-                      absl::Milliseconds(1)};
-  std::unique_ptr<SimWorker> prefill_;
-  std::unique_ptr<SimWorker> decode_;
-};
+class HandoffTest : public HandoffFixture {};
 
 TEST_F(HandoffTest, MovesEveryPageAndDecodesTheSameTokens) {
   GenerateRequest request = Request(1, 100, 20);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/engine/resume.h"
 #include "common/peer/error_reason.h"
 #include "common/worker/core/loopback_peers.h"
 #include "decode_worker/core/decode_role.h"
@@ -128,6 +129,7 @@ void WorkerCore::StartLeg(LegKind kind, LegRequest request, LegSink* sink) {
   limits.max_prompt_tokens = options_.context_length - 1;
   limits.vocab_size = options_.vocab_size;
   absl::Status valid = Validate(request.request, limits);
+  if (valid.ok()) valid = CheckDelivered(request, limits);
   if (!valid.ok()) {
     sink->OnFinished(valid);
     return;

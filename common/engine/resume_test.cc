@@ -1,0 +1,97 @@
+#include "common/engine/resume.h"
+
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "common/model/text/small_vocabulary.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace {
+
+class ResumeTest : public testing::Test {
+ protected:
+  ResumeTest() {
+    leg_.request.prompt = {65, 66, 67};
+    leg_.request.stop.max_tokens = 10;
+    limits_.vocab_size = 70;
+    limits_.context_length = 8;
+  }
+
+  std::unique_ptr<Sequence> Start() {
+    return std::make_unique<Sequence>(leg_.request, BlockHash(9),
+                                      tokenizer_.get(), 64);
+  }
+
+  std::unique_ptr<Tokenizer> tokenizer_ = *CreateTokenizer(SmallVocabulary());
+  LegRequest leg_;
+  RequestLimits limits_;
+};
+
+// Penalties look back at the tokens, mirostat at where it had come.
+TEST_F(ResumeTest, WhatDrawsLookBackAtIsAsIfTheLegHadMadeIt) {
+  leg_.request.sampling.penalties.frequency = 0.5f;
+  leg_.request.sampling.mirostat.on = true;
+  auto whole = Start(), resumed = Start();
+  leg_.delivered.emplace_back();
+  for (TokenId token : {70, 71, 70}) {
+    TokenDelivery made = whole->Append({token, {}, token * 0.25f});
+    EXPECT_EQ(made.token.mirostat_mu, token * 0.25f);
+    leg_.delivered[0].push_back({made.token.id, made.token.mirostat_mu});
+  }
+  auto made = Replay(DeliveredOf(leg_, 0), *resumed);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->size(), 3u);
+  EXPECT_EQ(resumed->tokens(), whole->tokens());
+  const SampleRow want = whole->Draws(0)[0], got = resumed->Draws(0)[0];
+  EXPECT_EQ(got.position, want.position);
+  EXPECT_EQ(got.history->tokens, want.history->tokens);
+  EXPECT_EQ(got.history->prompt_tokens, 3);
+  EXPECT_EQ(got.history->mirostat_mu, 70 * 0.25f);
+}
+
+TEST_F(ResumeTest, OtherSamplersShowNoMirostatState) {
+  EXPECT_EQ(Start()->Append({70, {}, 3.0f}).token.mirostat_mu, 0);
+}
+
+TEST_F(ResumeTest, NothingGoesOnAfterTheEnd) {
+  leg_.request.stop.stop_ids = {70};
+  leg_.delivered = {{{70, 0}}};
+  auto ended = Replay(DeliveredOf(leg_, 0), *Start());
+  ASSERT_TRUE(ended.ok());
+  EXPECT_EQ(ended->back().finish, FinishReason::kStop);
+  leg_.delivered[0].push_back({71, 0});
+  EXPECT_EQ(Replay(DeliveredOf(leg_, 0), *Start()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ResumeTest, BoundsAreChecked) {
+  auto code = [&] { return CheckDelivered(leg_, limits_).code(); };
+  const auto refused = absl::StatusCode::kInvalidArgument;
+  EXPECT_EQ(code(), absl::StatusCode::kOk);
+  // Three of the prompt and five more fill the context.
+  leg_.delivered = {std::vector<DeliveredToken>(5, {1, 0})};
+  EXPECT_EQ(code(), absl::StatusCode::kOk);
+  leg_.delivered[0].push_back({1, 0});
+  EXPECT_EQ(code(), refused);
+  leg_.delivered = {{{70, 0}}};
+  EXPECT_EQ(code(), refused);
+  leg_.delivered = {{{-1, 0}}};
+  EXPECT_EQ(code(), refused);
+  leg_.delivered = {{{1, std::numeric_limits<float>::quiet_NaN()}}};
+  EXPECT_EQ(code(), refused);
+  leg_.delivered = {{}, {}};
+  EXPECT_EQ(code(), refused) << "one answer was asked for";
+  leg_.request.n = 2;
+  leg_.delivered = {{}, {{1, 0}}};
+  EXPECT_EQ(code(), absl::StatusCode::kOk);
+  leg_.partner.worker = "p";
+  EXPECT_EQ(code(), refused) << "a handoff brings one answer";
+  leg_.partner.worker = "";
+  leg_.request.best_of = 2;
+  EXPECT_EQ(code(), refused) << "compared at the end";
+}
+
+}  // namespace
+}  // namespace penstock
