@@ -12,7 +12,7 @@ if(PENSTOCK_SANITIZE)
   target_compile_options(
     penstock_flags INTERFACE -fsanitize=${PENSTOCK_SANITIZE}
                              -fno-omit-frame-pointer
-                             -fno-sanitize-recover=all -O1)
+                             -fno-sanitize-recover=all -O1 -g1)
   target_link_options(penstock_flags INTERFACE
                       -fsanitize=${PENSTOCK_SANITIZE})
 endif()

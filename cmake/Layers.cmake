@@ -6,11 +6,18 @@
 #   project_binary(NAME SRCS ... DEPS ...)         rank 50
 #   project_test(NAME SRCS ... DEPS ... [LABELS ...] [ENVIRONMENT ...]
 #                [TIMEOUT s] [PROCESSORS n])      n threads that compute
+#   project_mutation(NAME SRCS ... DEPS ... ARGS ... [TIMEOUT s])
+#                                  a driver, and a unit test that runs it so
 #   project_benchmark(NAME SRCS ... DEPS ...)
 #
 # ADAPTS names the one outside thing that an adapter (rank 30 and up) wraps.
+#
+# Who makes or guards against threads has Threads::Threads in DEPS. Only where
+# a test links such code can a thread sanitizer find anything, so under it the
+# other tests are neither built nor run.
 
 set_property(GLOBAL PROPERTY PENSTOCK_LIBRARIES "")
+set_property(GLOBAL PROPERTY PENSTOCK_TESTS "")
 
 # Third-party targets that a rank may name in DEPS or ADAPTS.
 function(_penstock_allowed rank out)
@@ -22,10 +29,11 @@ function(_penstock_allowed rank out)
     string(APPEND allowed "|^PkgConfig::XXHASH$")
   elseif(rank EQUAL 28)
     string(APPEND allowed "|^protobuf::|^gRPC::")
-  elseif(rank EQUAL 29 OR rank EQUAL 31)
-    string(APPEND allowed "|^Threads::Threads$")
   elseif(rank EQUAL 32)
     string(APPEND allowed "|^protobuf::|^gRPC::")
+  endif()
+  if(rank GREATER 27)
+    string(APPEND allowed "|^Threads::Threads$")
   endif()
   set(${out} "${allowed}" PARENT_SCOPE)
 endfunction()
@@ -48,6 +56,10 @@ function(project_library name)
   target_include_directories(${name} ${scope} ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} ${scope} ${ARG_DEPS} ${ARG_ADAPTS})
   target_link_libraries(${name} ${scope} penstock_flags)
+  if(PENSTOCK_SANITIZE)
+    # Built when a test needs it.
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
   set_property(GLOBAL APPEND PROPERTY PENSTOCK_LIBRARIES ${name})
   set_property(GLOBAL PROPERTY PENSTOCK_RANK_${name} ${ARG_LAYER})
   set_property(GLOBAL PROPERTY PENSTOCK_DEPS_${name} "${ARG_DEPS}")
@@ -96,11 +108,37 @@ function(project_test name)
   target_compile_definitions(
     ${name} PRIVATE PENSTOCK_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
                     PENSTOCK_MODELS="${PROJECT_SOURCE_DIR}/models")
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(
-    ${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
-                       PROCESSORS ${ARG_PROCESSORS}
-                       ENVIRONMENT "${ARG_ENVIRONMENT}")
+  _penstock_register_test(${name} "${ARG_DEPS}" ${name})
+  foreach(property IN ITEMS LABELS TIMEOUT PROCESSORS ENVIRONMENT)
+    set_property(GLOBAL PROPERTY PENSTOCK_TEST_${property}_${name}
+                                 "${ARG_${property}}")
+  endforeach()
+endfunction()
+
+function(project_mutation name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;ARGS" ${ARGN})
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  project_binary(${name} SRCS ${ARG_SRCS} DEPS ${ARG_DEPS})
+  target_compile_definitions(
+    ${name} PRIVATE PENSTOCK_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  _penstock_register_test(${name} "${ARG_DEPS}" ${name} ${ARG_ARGS})
+  set_property(GLOBAL PROPERTY PENSTOCK_TEST_LABELS_${name} unit)
+  set_property(GLOBAL PROPERTY PENSTOCK_TEST_TIMEOUT_${name} ${ARG_TIMEOUT})
+endfunction()
+
+# A test becomes one at the end of configure, when all that it links is known.
+function(_penstock_register_test name deps)
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_TESTS ${name})
+  set_property(GLOBAL PROPERTY PENSTOCK_DEPS_${name} "${deps}")
+  set_property(GLOBAL PROPERTY PENSTOCK_DIR_${name} ${CMAKE_CURRENT_SOURCE_DIR})
+  set_property(GLOBAL PROPERTY PENSTOCK_TEST_COMMAND_${name} "${ARGN}")
+  set_property(GLOBAL PROPERTY PENSTOCK_TEST_WORKING_DIR_${name}
+                               ${CMAKE_CURRENT_BINARY_DIR})
 endfunction()
 
 function(project_benchmark name)
@@ -181,6 +219,82 @@ function(_penstock_closure name out)
     endforeach()
   endwhile()
   set(${out} ${closure} PARENT_SCOPE)
+endfunction()
+
+# Does anything that `name` links, itself included, have to do with threads?
+function(_penstock_has_threads name out)
+  _penstock_closure(${name} closure)
+  set(${out} FALSE PARENT_SCOPE)
+  foreach(each IN LISTS closure)
+    get_property(deps GLOBAL PROPERTY PENSTOCK_DEPS_${each})
+    get_property(adapts GLOBAL PROPERTY PENSTOCK_ADAPTS_${each})
+    foreach(dep IN LISTS deps adapts)
+      if(dep MATCHES "^Threads::Threads$|^gRPC::")
+        set(${out} TRUE PARENT_SCOPE)
+        return()
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
+# What includes a header of threads must say so in DEPS, or link what does.
+function(_penstock_check_threads name)
+  get_target_property(type ${name} TYPE)
+  if(type STREQUAL "INTERFACE_LIBRARY")
+    return()
+  endif()
+  get_property(dir GLOBAL PROPERTY PENSTOCK_DIR_${name})
+  get_target_property(sources ${name} SOURCES)
+  foreach(source IN LISTS sources)
+    string(REGEX REPLACE "[.]cc$" ".h" header "${source}")
+    foreach(file IN ITEMS ${source} ${header})
+      if(NOT file MATCHES "[.](cc|h)$" OR NOT EXISTS "${dir}/${file}")
+        continue()
+      endif()
+      file(STRINGS "${dir}/${file}" threads LIMIT_COUNT 1 REGEX
+        "^#include <(thread|mutex|shared_mutex|condition_variable|future|semaphore|barrier|latch|stop_token|pthread[.]h)>")
+      if(threads)
+        _penstock_has_threads(${name} declared)
+        if(NOT declared)
+          message(FATAL_ERROR "${name}: ${file} has \"${threads}\"; add "
+                              "Threads::Threads to its DEPS")
+        endif()
+        return()
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
+# Runs at the end of configure: what was registered becomes tests.
+function(penstock_add_tests)
+  get_property(libraries GLOBAL PROPERTY PENSTOCK_LIBRARIES)
+  get_property(tests GLOBAL PROPERTY PENSTOCK_TESTS)
+  foreach(name IN LISTS libraries tests)
+    _penstock_check_threads(${name})
+  endforeach()
+  set(left_out 0)
+  foreach(name IN LISTS tests)
+    if(PENSTOCK_SANITIZE STREQUAL "thread")
+      _penstock_has_threads(${name} threads)
+      if(NOT threads)
+        set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+        math(EXPR left_out "${left_out} + 1")
+        continue()
+      endif()
+    endif()
+    get_property(command GLOBAL PROPERTY PENSTOCK_TEST_COMMAND_${name})
+    get_property(dir GLOBAL PROPERTY PENSTOCK_TEST_WORKING_DIR_${name})
+    add_test(NAME ${name} COMMAND ${command} WORKING_DIRECTORY ${dir})
+    foreach(property IN ITEMS LABELS TIMEOUT PROCESSORS ENVIRONMENT)
+      get_property(value GLOBAL PROPERTY PENSTOCK_TEST_${property}_${name})
+      if(value)
+        set_property(TEST ${name} PROPERTY ${property} ${value})
+      endif()
+    endforeach()
+  endforeach()
+  if(left_out)
+    message(STATUS "Left out ${left_out} tests that no thread runs in")
+  endif()
 endfunction()
 
 # What the simulator shows of the services it shows of the same code: it links
