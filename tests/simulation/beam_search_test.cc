@@ -2,81 +2,19 @@
 // they find is what a search over the simulated model finds.
 
 #include <algorithm>
-#include <cmath>
-#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tools/simulator/answer_truth.h"
 #include "tools/simulator/sim_cluster.h"
 
 namespace penstock {
 namespace {
 
-struct Found {
-  double score = 0;
-  std::vector<TokenId> tokens;
-};
-
-bool Ends(const GenerateRequest& request, TokenId token) {
-  const std::vector<TokenId>& stops = request.stop.stop_ids;
-  return token == SimModel::kStopToken ||
-         std::find(stops.begin(), stops.end(), token) != stops.end();
-}
-
-// On token histories alone.
-std::vector<Found> NaiveSearch(const GenerateRequest& request) {
-  const int width = request.beam.width;
-  const double penalty = request.beam.length_penalty;
-  std::vector<std::pair<double, std::vector<TokenId>>> live = {{0.0, {}}};
-  std::vector<Found> ended;
-  auto add = [&](double sum, const std::vector<TokenId>& tokens) {
-    ended.push_back(
-        {sum / std::pow(static_cast<double>(tokens.size()), penalty), tokens});
-    std::stable_sort(
-        ended.begin(), ended.end(),
-        [](const Found& a, const Found& b) { return a.score > b.score; });
-    if (static_cast<int>(ended.size()) > width) ended.resize(width);
-  };
-  bool settled = false;
-  for (int at = 1; at <= request.stop.max_tokens && !settled; ++at) {
-    std::vector<std::pair<double, std::vector<TokenId>>> table;
-    for (const auto& [sum, tokens] : live) {
-      std::vector<TokenId> history = request.prompt;
-      history.insert(history.end(), tokens.begin(), tokens.end());
-      const auto all = SimModel::Logprobs(SimModel::StateOf(history));
-      for (TokenId id = 0; id < SimModel::kVocabulary; ++id) {
-        if (at <= request.stop.min_tokens && Ends(request, id)) continue;
-        table.emplace_back(sum + all[id], tokens);
-        table.back().second.push_back(id);
-      }
-    }
-    std::stable_sort(
-        table.begin(), table.end(),
-        [](const auto& a, const auto& b) { return a.first > b.first; });
-    live.clear();
-    for (int rank = 0; static_cast<int>(live.size()) < width; ++rank) {
-      const auto& [sum, tokens] = table[rank];
-      if (!Ends(request, tokens.back())) {
-        live.push_back(table[rank]);
-      } else if (rank < width) {
-        add(sum, tokens);
-      }
-    }
-    settled = static_cast<int>(ended.size()) == width &&
-              ended.back().score >=
-                  live[0].first / std::pow(static_cast<double>(at), penalty);
-  }
-  if (!settled) {
-    for (const auto& [sum, tokens] : live) add(sum, tokens);
-  }
-  ended.resize(std::min<size_t>(ended.size(), request.n));
-  return ended;
-}
-
 void ExpectFound(const SimClient& client) {
   ASSERT_TRUE(client.ended->ok()) << *client.ended;
   EXPECT_EQ(client.violation, "");
-  const std::vector<Found> expected = NaiveSearch(client.request);
+  const std::vector<TrueAnswer> expected = TrueBeams(client.request);
   ASSERT_EQ(client.samples.size(), expected.size());
   int tokens = 0;
   for (size_t i = 0; i < expected.size(); ++i) {

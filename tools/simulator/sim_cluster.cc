@@ -283,6 +283,12 @@ SimWorker* SimCluster::worker(const std::string& name) {
   return it == workers_.end() ? nullptr : it->second.get();
 }
 
+std::vector<SimWorker*> SimCluster::Living() {
+  std::vector<SimWorker*> living;
+  for (auto& [name, worker] : workers_) living.push_back(worker.get());
+  return living;
+}
+
 void SimCluster::After(absl::Duration delay, std::function<void()> action) {
   timers_.Schedule(clock_.Now() + delay, std::move(action));
 }

@@ -75,6 +75,8 @@ class SimCluster {
   RouterCore& router() { return *router_; }
   const BlockHasher& hasher() const { return hasher_; }
   SimWorker* worker(const std::string& name);
+  // Those whose process runs, in order of name.
+  std::vector<SimWorker*> Living();
   SimNetwork& network() { return *network_; }
   const std::vector<std::string>& log() const { return log_; }
   uint64_t LogHash() const;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,9 @@ namespace penstock {
 // A request that a run submits.
 struct PlannedRequest {
   absl::Duration at;
+  // Of the prompt's own tokens and of the draws: what is generated does not
+  // depend on the plan's other requests.
+  uint64_t seed = 1;
   // Tokens of the prompt: the first `shared` of them are those of every prompt
   // with the same `prefix`, the rest its own.
   int prompt = 1;
@@ -22,12 +27,17 @@ struct PlannedRequest {
   int n = 1;
   int best_of = 0;
   int beam_width = 0;
+  int logprobs = -1;
   int prompt_logprobs = -1;
   double temperature = 1;
   bool penalties = false;  // frequency, presence and repetition
-  std::string stop;        // a stop string; empty: none
+  std::string stop;        // a stop string without spaces; empty: none
+  int priority = 0;
   absl::Duration timeout = absl::InfiniteDuration();
   absl::Duration cancel_after = absl::InfiniteDuration();
+
+  friend bool operator==(const PlannedRequest&,
+                         const PlannedRequest&) = default;
 };
 
 // A whole run as data: equal plans give equal logs.
@@ -39,28 +49,42 @@ struct SimPlan {
   absl::Duration drain_bound = absl::Minutes(2);
 };
 
+// A promise that was broken.
+struct Violation {
+  std::string promise;  // one of those in docs/simulation.md
+  std::string what;
+};
+
 struct SimReport {
   // Empty, or the first promise that was broken, and when.
-  std::string violation;
-  std::vector<std::string> last_events;  // when violated
+  std::string promise, violation;
+  // The last of them when violated; all of them in a traced run.
+  std::vector<std::string> last_events;
   uint64_t log_hash = 0;
   int64_t events = 0;
   int64_t faults = 0;  // that took effect
-  int requests = 0, finished = 0, failed = 0, refused = 0;
+  std::map<FaultKind, int64_t> faults_by_kind;
+  int64_t requests = 0, finished = 0, failed = 0, refused = 0;
   int64_t tokens = 0;           // delivered
   int64_t tokens_computed = 0;  // rows of all steps
   absl::Duration virtual_time;
+
+  bool ok() const { return promise.empty(); }
 };
 
 // Runs a plan to its end or its first violation, checking every invariant after
-// every event.
-SimReport RunPlan(const SimPlan& plan);
+// every event. Deterministic, single-threaded. `trace`: keep all events.
+SimReport RunPlan(const SimPlan& plan, bool trace = false);
 
 // A random cluster, load and faults, all from the seed.
 SimPlan RandomPlan(uint64_t seed);
 
+// Runs a plan; RunPlan, or one that survives what it breaks.
+using PlanRunner = std::function<SimReport(const SimPlan&)>;
+
 // A smaller plan that still breaks the same promise: faults first, then
-// requests, are left out while it does. `plan` must fail.
-SimPlan Shrink(const SimPlan& plan, int max_runs);
+// requests, are left out while it does. `plan` must fail; at most `max_runs`
+// runs.
+SimPlan Shrink(const SimPlan& plan, int max_runs, const PlanRunner& run);
 
 }  // namespace penstock

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/simulator/answer_truth.h"
+#include "tools/simulator/sim_cluster.h"
+#include "tools/simulator/sim_plan.h"
+
+namespace penstock {
+
+// The promises that hold after every event of a run, and those that hold at its
+// end; docs/simulation.md names them. What costs time in proportion to a pool
+// is looked at for one worker an event, chosen by a hash of the event's number;
+// all else is looked at every time. Owned by the run; single-threaded.
+class Invariants {
+ public:
+  // Both outlive this.
+  Invariants(const SimPlan* plan, SimCluster* cluster);
+
+  // A request that the router took.
+  void Watch(const SimClient* client);
+
+  // The first promise that is broken now.
+  std::optional<Violation> AfterEvent();
+
+  // Once nothing is left to do and every lease has run out.
+  std::optional<Violation> AtEnd();
+
+  // Of the watched ones.
+  int open() const { return open_; }
+  // Whom the run waits for, for a report that it waits too long.
+  std::string OpenRequests() const;
+
+ private:
+  struct Watched {
+    const SimClient* client = nullptr;
+    AnswerTruth truth;
+    Instant submitted, last_progress;
+    int64_t heard = 0;
+    bool closed = false;
+  };
+
+  std::optional<Violation> CheckClients();
+  std::optional<Violation> CheckDeadline(const Watched& watched) const;
+  std::optional<Violation> CheckWorkers();
+  std::optional<Violation> CheckRouter() const;
+  std::optional<Violation> CheckProgress();
+  // Nothing is wrong now, and nothing was for a while.
+  bool Calm(Instant since) const;
+
+  const SimPlan* plan_;
+  SimCluster* cluster_;
+  // From the start of the run; what lasts to its end, infinite.
+  struct Window {
+    absl::Duration from, to;
+  };
+  std::vector<Window> faults_;
+  absl::Duration router_stopped_;  // in all: frozen, or behind by its clock
+  std::vector<std::unique_ptr<Watched>> watched_;
+  size_t first_open_ = 0;  // all before it are closed
+  int open_ = 0;
+  uint64_t event_ = 0;
+  int64_t rows_ = 0;      // computed by the cluster when last looked at
+  Instant last_rows_at_;  // when they became more
+};
+
+}  // namespace penstock

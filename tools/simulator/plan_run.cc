@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tools/simulator/invariants.h"
+#include "tools/simulator/sim_plan.h"
+
+namespace penstock {
+namespace {
+
+constexpr size_t kLastEvents = 40;
+
+// Prompt tokens come from seeds alone; no stop token among them.
+void AppendTokens(uint64_t seed, int count, std::vector<TokenId>& tokens) {
+  SeededRandom random(seed);
+  for (int i = 0; i < count; ++i) {
+    tokens.push_back(
+        static_cast<TokenId>(1 + random.Below(SimModel::kVocabulary - 1)));
+  }
+}
+
+void Fill(const PlannedRequest& planned, GenerateRequest& request) {
+  constexpr uint64_t kPrefixSeeds = uint64_t{1} << 40;
+  request.prompt.clear();
+  const int shared = std::min(planned.shared, planned.prompt);
+  AppendTokens(kPrefixSeeds + planned.prefix, shared, request.prompt);
+  AppendTokens(planned.seed, planned.prompt - shared, request.prompt);
+  request.sampling.seed = planned.seed;
+  request.sampling.temperature = static_cast<float>(planned.temperature);
+  request.sampling.logprobs = planned.logprobs;
+  if (planned.penalties) {
+    request.sampling.penalties = {
+        .repetition = 1.1f, .frequency = 0.5f, .presence = 0.25f};
+  }
+  if (!planned.stop.empty()) request.stop.stop_strings = {planned.stop};
+  request.n = planned.n;
+  request.best_of = planned.best_of;
+  request.beam.width = planned.beam_width;
+  request.prompt_logprobs = planned.prompt_logprobs;
+  request.priority = planned.priority;
+  request.timeout = planned.timeout;
+}
+
+class PlanRun {
+ public:
+  explicit PlanRun(const SimPlan& plan)
+      : plan_(plan), cluster_(plan.cluster), invariants_(&plan_, &cluster_) {}
+
+  SimReport Run(bool trace);
+
+ private:
+  void Schedule();
+  void Submit(const PlannedRequest& planned);
+  // False: a promise is broken.
+  bool Check();
+  bool RunTo(const std::function<bool()>& done, absl::Duration limit);
+  void Break(const Violation& violation);
+  bool Quiet();
+  void Count();
+
+  const SimPlan& plan_;
+  SimCluster cluster_;
+  Invariants invariants_;
+  SimReport report_;
+  std::vector<const SimClient*> clients_;
+};
+
+void PlanRun::Schedule() {
+  for (const Fault& fault : plan_.faults) cluster_.Inject(fault);
+  for (const PlannedRequest& planned : plan_.requests) {
+    cluster_.After(planned.at, [this, &planned] { Submit(planned); });
+  }
+}
+
+void PlanRun::Submit(const PlannedRequest& planned) {
+  ++report_.requests;
+  const SimClient* client = cluster_.Submit(
+      planned.prompt, planned.max_tokens,
+      [&](GenerateRequest& request) { Fill(planned, request); });
+  if (client == nullptr) {
+    ++report_.refused;
+    return;
+  }
+  clients_.push_back(client);
+  invariants_.Watch(client);
+  if (planned.cancel_after == absl::InfiniteDuration()) return;
+  cluster_.After(planned.cancel_after,
+                 [this, client] { cluster_.Cancel(client); });
+}
+
+void PlanRun::Break(const Violation& violation) {
+  report_.promise = violation.promise;
+  report_.violation = absl::StrCat(
+      violation.what, " at ", absl::FormatDuration(cluster_.now() - Instant()));
+}
+
+bool PlanRun::Check() {
+  if (!report_.ok()) return false;
+  ++report_.events;
+  if (auto broken = invariants_.AfterEvent()) Break(*broken);
+  return report_.ok();
+}
+
+bool PlanRun::RunTo(const std::function<bool()>& done, absl::Duration limit) {
+  const bool reached =
+      cluster_.RunUntil([&] { return !Check() || done(); }, limit);
+  return reached && report_.ok();
+}
+
+bool PlanRun::Quiet() {
+  if (invariants_.open() > 0 || !cluster_.router().idle()) return false;
+  for (SimWorker* worker : cluster_.Living()) {
+    if (!worker->core().idle()) return false;
+  }
+  return true;
+}
+
+void PlanRun::Count() {
+  for (const SimClient* client : clients_) {
+    for (const auto& [sample, tokens] : client->samples) {
+      report_.tokens += static_cast<int64_t>(tokens.size());
+    }
+    if (client->ended)
+      ++(client->ended->ok() ? report_.finished : report_.failed);
+  }
+  for (SimWorker* worker : cluster_.Living()) {
+    report_.tokens_computed += worker->backend().rows_computed();
+  }
+  report_.faults = cluster_.faults();
+  report_.virtual_time = cluster_.now() - Instant();
+  report_.log_hash = cluster_.LogHash();
+}
+
+SimReport PlanRun::Run(bool trace) {
+  absl::Duration busy;
+  for (const PlannedRequest& planned : plan_.requests) {
+    busy = std::max(busy, planned.at);
+  }
+  for (const Fault& fault : plan_.faults) {
+    busy = std::max(busy, fault.at + fault.lasts);
+  }
+  Schedule();
+  RunTo([] { return false; }, busy + absl::Milliseconds(1));
+  if (report_.ok() && !RunTo([this] { return Quiet(); }, plan_.drain_bound) &&
+      report_.ok()) {
+    Break({"everything drains",
+           absl::StrCat(
+               "not idle after ", absl::FormatDuration(plan_.drain_bound),
+               " without faults; open: ", invariants_.OpenRequests())});
+  }
+  // What is kept for a next attempt goes when its lease ends.
+  if (report_.ok()) {
+    RunTo([] { return false; },
+          plan_.cluster.worker.handoff.lease + absl::Seconds(5));
+  }
+  if (report_.ok()) {
+    if (auto broken = invariants_.AtEnd()) Break(*broken);
+  }
+  Count();
+  const std::vector<std::string>& log = cluster_.log();
+  const size_t kept = trace          ? log.size()
+                      : report_.ok() ? 0
+                                     : std::min(log.size(), kLastEvents);
+  report_.last_events.assign(log.end() - static_cast<int64_t>(kept), log.end());
+  return std::move(report_);
+}
+
+}  // namespace
+
+SimReport RunPlan(const SimPlan& plan, bool trace) {
+  return PlanRun(plan).Run(trace);
+}
+
+}  // namespace penstock

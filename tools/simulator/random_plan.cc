@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/env/random.h"
+#include "tools/simulator/sim_plan.h"
+
+namespace penstock {
+namespace {
+
+// What a seed becomes. Whole microseconds and hundredths everywhere, so that a
+// plan's text says exactly what the plan does.
+class PlanMaker {
+ public:
+  explicit PlanMaker(uint64_t seed) : random_(seed) {
+    plan_.cluster.seed = seed;
+  }
+
+  SimPlan Make() {
+    MakeCluster();
+    MakeRequests();
+    MakeFaults();
+    return std::move(plan_);
+  }
+
+ private:
+  int Between(int least, int most) {
+    return least + static_cast<int>(random_.Below(most - least + 1));
+  }
+  bool OneIn(int n) { return random_.Below(n) == 0; }
+  template <typename T, size_t kSize>
+  T OneOf(const T (&choices)[kSize]) {
+    return choices[random_.Below(kSize)];
+  }
+  absl::Duration Micros(int64_t least, int64_t most) {
+    return absl::Microseconds(least + random_.Below(most - least + 1));
+  }
+
+  void MakeCluster();
+  void MakeRequests();
+  PlannedRequest MakeRequest();
+  void AskForMore(PlannedRequest& request);
+  void MakeFaults();
+  Fault MakeFault(FaultKind kind);
+  std::string Worker() { return hosts_[random_.Below(hosts_.size())]; }
+
+  SeededRandom random_;
+  SimPlan plan_;
+  std::vector<std::string> hosts_;  // workers
+  absl::Duration load_;             // over which requests come
+};
+
+void PlanMaker::MakeCluster() {
+  SimClusterOptions& cluster = plan_.cluster;
+  // Small clusters are as likely as large ones: in them everything meets.
+  constexpr int kSizes[] = {1, 1, 2, 2, 3, 4, 6, 8};
+  cluster.prefill_workers = OneOf(kSizes);
+  cluster.decode_workers = OneOf(kSizes);
+  cluster.both_roles = OneIn(12);
+  cluster.worker.blocks = Between(24, 120);
+  cluster.latency = Micros(50, 3000);
+  cluster.router.max_attempts = Between(2, 5);
+  if (OneIn(4)) {
+    cluster.router.max_running = Between(4, 16);
+    cluster.router.max_queued = Between(0, 16);
+  }
+  if (cluster.both_roles) {
+    hosts_.push_back("both");
+    return;
+  }
+  for (int i = 0; i < cluster.prefill_workers; ++i) {
+    hosts_.push_back(absl::StrCat("prefill", i));
+  }
+  for (int i = 0; i < cluster.decode_workers; ++i) {
+    hosts_.push_back(absl::StrCat("decode", i));
+  }
+}
+
+void PlanMaker::MakeRequests() {
+  const int count = Between(10, 60);
+  load_ = Micros(100'000, 3'000'000);
+  for (int i = 0; i < count; ++i) plan_.requests.push_back(MakeRequest());
+  std::stable_sort(plan_.requests.begin(), plan_.requests.end(),
+                   [](const PlannedRequest& a, const PlannedRequest& b) {
+                     return a.at < b.at;
+                   });
+}
+
+PlannedRequest PlanMaker::MakeRequest() {
+  PlannedRequest request;
+  request.at = Micros(0, absl::ToInt64Microseconds(load_));
+  request.seed = random_.Below(1'000'000'000);
+  request.prompt = OneIn(4) ? Between(1, 20) : Between(1, 300);
+  if (OneIn(2)) {
+    request.prefix = Between(0, 3);
+    request.shared = Between(0, request.prompt);
+  }
+  request.max_tokens = OneIn(8) ? 1 : Between(1, OneIn(4) ? 120 : 40);
+  if (OneIn(3)) AskForMore(request);
+  if (OneIn(6)) request.timeout = Micros(2'000, 2'000'000);
+  if (OneIn(6)) request.cancel_after = Micros(0, 800'000);
+  request.priority = OneIn(8) ? Between(-2, 2) : 0;
+  return request;
+}
+
+void PlanMaker::AskForMore(PlannedRequest& request) {
+  // Digits and brackets of two tokens: one in a few dozen tokens ends there.
+  constexpr const char* kStops[] = {"7><1", "42", "><9", "3>", "<77", "0><5"};
+  switch (Between(0, 9)) {
+    case 0:
+    case 1:
+      request.n = Between(2, 5);
+      break;
+    case 2:
+      request.n = Between(1, 3);
+      request.best_of = request.n + Between(1, 2);
+      request.max_tokens = std::min(request.max_tokens, 16);
+      break;
+    case 3:
+      request.beam_width = Between(2, 4);
+      request.n = Between(1, request.beam_width);
+      request.max_tokens = std::min(request.max_tokens, 10);
+      break;
+    case 4:
+      request.logprobs = Between(0, 5);
+      request.max_tokens = std::min(request.max_tokens, 16);
+      break;
+    case 5:
+      request.prompt_logprobs = Between(0, 2);
+      request.prompt = std::min(request.prompt, 60);
+      break;
+    case 6:
+      request.penalties = true;
+      break;
+    case 7:
+      request.temperature = 0;
+      break;
+    default:
+      request.stop = OneOf(kStops);
+      break;
+  }
+  request.shared = std::min(request.shared, request.prompt);
+}
+
+void PlanMaker::MakeFaults() {
+  // One run in ten is left in peace; the others have a few kinds of faults,
+  // many times: rare pairs of kinds meet in some seed.
+  if (OneIn(10)) return;
+  std::vector<FaultKind> kinds;
+  const int count = Between(1, 5);
+  for (int i = 0; i < count; ++i) {
+    kinds.push_back(static_cast<FaultKind>(
+        Between(0, static_cast<int>(FaultKind::kNoHeartbeats))));
+  }
+  const int faults = Between(1, 60);
+  for (int i = 0; i < faults; ++i) {
+    plan_.faults.push_back(MakeFault(kinds[random_.Below(kinds.size())]));
+  }
+  std::stable_sort(plan_.faults.begin(), plan_.faults.end(),
+                   [](const Fault& a, const Fault& b) { return a.at < b.at; });
+}
+
+Fault PlanMaker::MakeFault(FaultKind kind) {
+  Fault fault;
+  fault.kind = kind;
+  fault.at = Micros(0, absl::ToInt64Microseconds(load_) * 3 / 2);
+  fault.host = Worker();
+  fault.lasts =
+      OneIn(8) ? Micros(1'000'000, 15'000'000) : Micros(1'000, 800'000);
+  if (OneIn(2)) fault.peer = Worker();
+  if (fault.peer == fault.host) fault.peer.clear();
+  switch (kind) {
+    case FaultKind::kDelay:
+      fault.amount = Between(1, 100) / 100.0;
+      break;
+    case FaultKind::kSlowLink:
+    case FaultKind::kSlow:
+      fault.amount = Between(2, 50);
+      break;
+    case FaultKind::kPostFails:
+    case FaultKind::kCompletionLost:
+    case FaultKind::kPageDuplicated:
+    case FaultKind::kPageReordered:
+    case FaultKind::kPageCorrupted:
+    case FaultKind::kLateWrite:
+    case FaultKind::kStreamBreaks:
+      fault.amount = Between(1, 60) / 100.0;
+      break;
+    case FaultKind::kClockJump:
+      fault.amount = Between(1, 2000) / 100.0;
+      break;
+    case FaultKind::kClockDrift:
+      fault.amount = Between(50, 200) / 100.0;
+      break;
+    case FaultKind::kKvFull:
+      fault.amount = Between(1, plan_.cluster.worker.blocks);
+      break;
+    default:
+      break;
+  }
+  return fault;
+}
+
+}  // namespace
+
+SimPlan RandomPlan(uint64_t seed) { return PlanMaker(seed).Make(); }
+
+}  // namespace penstock
