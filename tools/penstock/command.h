@@ -1,14 +1,9 @@
 #pragma once
 
-#include <functional>
-
 #include "CLI/CLI.hpp"
-#include "absl/status/status.h"
+#include "tools/simulator/cli/sim_command.h"
 
 namespace penstock {
-
-// What the chosen subcommand does, once the command line is parsed.
-using Action = std::function<absl::Status()>;
 
 // Each adds one subcommand with its flags to `app`; when the command line names
 // it, `action` is set. The wrong use of a flag is the parser's to report.

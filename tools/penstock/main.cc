@@ -27,6 +27,9 @@ int main(int argc, char** argv) {
   penstock::AddDoctorCommand(app, action);
   penstock::AddGenerateCommand(app, action);
   penstock::AddModelsCommand(app, action);
+  penstock::AddSimCommands(
+      *app.add_subcommand("sim", "Clusters in virtual time, with faults."),
+      "penstock sim", action);
   penstock::AddTokenizeCommand(app, action);
   penstock::AddUpCommand(app, action);
 

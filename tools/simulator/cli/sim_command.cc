@@ -1,0 +1,13 @@
+#include "tools/simulator/cli/sim_command.h"
+
+namespace penstock {
+
+void AddSimCommands(CLI::App& app, const std::string& program, Action& action) {
+  app.require_subcommand(1);
+  AddSimHashCommand(app, action);
+  AddSimListCommand(app, action);
+  AddSimRandomCommand(app, program, action);
+  AddSimRunCommand(app, action);
+}
+
+}  // namespace penstock
