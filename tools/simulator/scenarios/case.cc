@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/peer/error_reason.h"
@@ -75,6 +76,14 @@ int Case::EndedWith(ErrorReason why) const {
              ErrorInfoOf(*client->ended).reason == why;
   }
   return ended;
+}
+
+int Case::LogLines(absl::string_view text) const {
+  int lines = 0;
+  for (const std::string& line : cluster_.log()) {
+    lines += absl::StrContains(line, text);
+  }
+  return lines;
 }
 
 absl::Duration Case::Elapsed() const { return cluster_.now() - begin_; }

@@ -44,8 +44,9 @@ class Case {
   // As SimCluster::Submit, but a refusal is a failure: never null.
   SimClient* Submit(int prompt, int max_tokens, const Change& change = {});
   const std::vector<SimClient*>& clients() const { return clients_; }
-  int Finished() const;                  // ended well
-  int EndedWith(ErrorReason why) const;  // ended so
+  int Finished() const;                        // ended well
+  int EndedWith(ErrorReason why) const;        // ended so
+  int LogLines(absl::string_view text) const;  // that hold it
 
   // Runs after every event, from now on.
   void Watch(std::function<void()> watch) { watch_ = std::move(watch); }

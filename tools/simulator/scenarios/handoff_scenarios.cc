@@ -1,6 +1,7 @@
 // What may happen to a handoff between two workers.
 
 #include <algorithm>
+#include <optional>
 
 #include "common/peer/error_reason.h"
 #include "tools/simulator/scenarios/case.h"
@@ -10,6 +11,34 @@ namespace penstock {
 namespace {
 
 constexpr absl::Duration kLatency = absl::Milliseconds(1);
+
+struct EndOfLeg : LegSink {
+  void OnAccepted() override {}
+  void OnFrame(TokenFrame) override {}
+  void OnFinished(const absl::Status& status) override { ended = status; }
+  std::optional<absl::Status> ended;
+};
+
+// Both legs of a request, started by hand: nobody cancels one when the other
+// ends. Six beams fit prefill's pool, but not decode's.
+void RunRefusedPair(Case& run, uint64_t id) {
+  LegRequest leg;
+  leg.request.id = RequestId(id);
+  leg.request.prompt.assign(600, static_cast<TokenId>(id));
+  leg.request.stop.max_tokens = 400;
+  leg.request.beam.width = 6;
+  leg.attempt = AttemptId(1);
+  EndOfLeg prefill_end, decode_end;
+  leg.partner = {"decode0", "decode0"};
+  leg.worker_incarnation = run.worker("prefill0").key().incarnation;
+  run.worker("prefill0").core().StartLeg(LegKind::kPrefill, leg, &prefill_end);
+  leg.partner = {"prefill0", "prefill0"};
+  leg.worker_incarnation = run.worker("decode0").key().incarnation;
+  run.worker("decode0").core().StartLeg(LegKind::kDecode, leg, &decode_end);
+  run.RunUntil("both legs end", [&] {
+    return prefill_end.ended.has_value() && decode_end.ended.has_value();
+  });
+}
 
 ScenarioResult RejectedBeforeAdmission(uint64_t seed) {
   Case run(CaseOptions(seed, 1, 1));
@@ -26,7 +55,7 @@ ScenarioResult RejectedBeforeAdmission(uint64_t seed) {
       longest = std::max(longest, run.Elapsed() - begun);
     }
   });
-  // Fits prefill's pool, but as six beams not decode's.
+  for (int i = 0; i < 10; ++i) RunRefusedPair(run, 100 + i);
   for (int i = 0; i < 10; ++i) {
     run.Submit(600, 400,
                [](GenerateRequest& request) { request.beam.width = 6; });
@@ -59,7 +88,15 @@ ScenarioResult FailedPostIsNacked(uint64_t seed) {
       last = transfer;
     };
     for (int i = 0; i < 10; ++i) {
-      run.Submit(100, 4);
+      SimClient* client = run.Submit(100, 4);
+      run.RunUntil("decode has granted",
+                   [&] { return run.Blocks("decode0").in_transfer > 0; });
+      // Announced with checksums that nothing has.
+      if (disturbed) {
+        run.worker("decode0").core().peer_listener()->OnPeerMessage(
+            run.worker("prefill0").key(),
+            ChunkDone{{client->request.id, AttemptId(1)}, 0, 0, {1}, {}});
+      }
       run.RunUntilIdle();
     }
     if (!disturbed) {
@@ -71,6 +108,7 @@ ScenarioResult FailedPostIsNacked(uint64_t seed) {
     run.Equal("pages that landed undisturbed", landed_undisturbed, 70);
     // A post ends at its first page that fails; then all of it goes again.
     run.Equal("pages that landed", landed, 80);
+    run.Equal("nacks", run.LogLines(" ChunkNack "), 10);
     run.AtMost("later than undisturbed", run.Elapsed() - undisturbed,
                10 * 2 * kLatency);
     return run.Finish();

@@ -9,30 +9,50 @@
 namespace penstock {
 namespace {
 
-// The longest time in which no client got a token although one waited.
+size_t TokensOf(const SimClient& client) {
+  size_t tokens = 0;
+  for (const auto& [sample, made] : client.samples) tokens += made.size();
+  return tokens;
+}
+
+// The longest time in which no client got a token although one waited, and in
+// which the oldest that had not ended got none.
 class Pauses {
  public:
   explicit Pauses(Case* run) : run_(run) {
     run->Watch([this] { Look(); });
   }
-  absl::Duration longest() const { return longest_; }
+  absl::Duration longest() const { return all_.longest; }
+  absl::Duration longest_of_oldest() const { return oldest_.longest; }
 
  private:
+  struct Pause {
+    void Look(size_t now, absl::Duration time) {
+      if (now != value) since = time;
+      value = now;
+      longest = std::max(longest, time - since);
+    }
+    size_t value = 0;
+    absl::Duration since, longest;
+  };
+
   void Look() {
-    size_t tokens = 0;
+    size_t tokens = 0, of_oldest = 0, ended = 0;
     bool waiting = false;
     for (const SimClient* client : run_->clients()) {
-      for (const auto& [sample, made] : client->samples) tokens += made.size();
+      tokens += TokensOf(*client);
+      ended += client->ended.has_value();
+      if (!client->ended && !waiting) of_oldest = TokensOf(*client);
       waiting |= !client->ended;
     }
-    if (tokens != tokens_ || !waiting) since_ = run_->Elapsed();
-    tokens_ = tokens;
-    longest_ = std::max(longest_, run_->Elapsed() - since_);
+    if (!waiting) return;
+    all_.Look(tokens, run_->Elapsed());
+    // Another may be the oldest when one has ended.
+    oldest_.Look(of_oldest + (ended << 32), run_->Elapsed());
   }
 
   Case* run_;
-  size_t tokens_ = 0;
-  absl::Duration since_, longest_;
+  Pause all_, oldest_;
 };
 
 ScenarioResult HoldersRunBeforeWaiters(uint64_t seed) {
@@ -65,6 +85,8 @@ ScenarioResult PreemptionMakesProgress(uint64_t seed) {
   run.AtLeast("rows computed again", again, 20);
   run.AtMost("rows computed again", again, needed);
   run.AtMost("longest time without a token", pauses.longest(),
+             absl::Milliseconds(20));
+  run.AtMost("without one for the oldest", pauses.longest_of_oldest(),
              absl::Milliseconds(20));
   return run.Finish();
 }
@@ -103,7 +125,8 @@ std::vector<Scenario> SchedulingScenarios() {
        {17},
        "preempting and resuming at 0 tokens/s",
        "12 of 12 finish in memory for a few; no more rows are computed again "
-       "than were needed once, and no 20 ms pass without a token",
+       "than were needed once, and no 20 ms pass without a token for the "
+       "oldest",
        PreemptionMakesProgress},
       {"short-behind-cancelled-long",
        {21},
