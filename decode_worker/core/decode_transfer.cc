@@ -132,6 +132,16 @@ bool DecodeTransfer::TryCredit() {
   return Map();
 }
 
+// What its first own position needs beside what arrives: a credit without it
+// would be taken back by the first step. Several answers share the prompt's
+// last block and copy it as they go.
+int DecodeTransfer::GrowthBlocks() const {
+  const GenerateRequest& request = leg_.request;
+  const size_t most = request.prompt.size() + request.stop.max_tokens;
+  if (request.answers() > 1 || history_.size() + 1 >= most) return 0;
+  return BlocksFor(static_cast<int>(history_.size()) + 1) - prompt_blocks();
+}
+
 bool DecodeTransfer::Map() {
   Credit credit{id_, 0, {}, context_->options.lease};
   shared_ = peer_ == context_->self;
@@ -141,9 +151,14 @@ bool DecodeTransfer::Map() {
     int full = static_cast<int>(history_.size()) / kBlockTokens;
     std::vector<BlockHold> cached =
         context_->cache->Match(root_, history_, full);
-    auto fresh = context_->engine->TryReserve(prompt_blocks() -
+    const int growth = GrowthBlocks();
+    auto fresh = context_->engine->TryReserve(prompt_blocks() + growth -
                                               static_cast<int>(cached.size()));
     if (!fresh.has_value()) return false;
+    for (int i = 0; i < growth; ++i) {
+      growth_.push_back(std::move(fresh->back()));
+      fresh->pop_back();
+    }
     have_blocks_ = static_cast<int>(cached.size());
     blocks_ = std::move(cached);
     for (BlockHold& hold : *fresh) blocks_.push_back(std::move(hold));
@@ -439,6 +454,8 @@ void DecodeTransfer::Activate() {
   context_->probe->TransferEnded(HandoffProbe::Direction::kIn,
                                  summary_.transport, "ok", summary_.bytes_moved,
                                  context_->clock->Now() - credited_at_);
+  for (BlockHold& hold : growth_) blocks_.push_back(std::move(hold));
+  growth_.clear();
   const KvManifest& manifest = commit_->manifest;
   output_->timings() = manifest.timings;
   answers_ = std::make_unique<AnswerGroup>(
@@ -565,6 +582,7 @@ void DecodeTransfer::Release() {
   if (answers_ != nullptr) answers_->Stop();
   pins_.clear();
   blocks_.clear();
+  growth_.clear();
   resumed_.clear();
   Move(state_, DecodeState::kReleased);
 }

@@ -63,6 +63,7 @@ class DecodeTransfer {
   int prompt_blocks() const;
   absl::Status CheckOffer() const;
   void RejectOffer(const absl::Status& status);
+  int GrowthBlocks() const;
   bool Map();
   // Those of this worker and of the offer, best first.
   std::vector<KvTransport*> CommonTransports() const;
@@ -106,6 +107,7 @@ class DecodeTransfer {
   std::vector<KvTransport*> transports_;
   std::map<TransportKind, uint64_t> bytes_by_kind_;
   std::vector<BlockHold> blocks_;         // by prompt block; cached ones first
+  std::vector<BlockHold> growth_;         // for the first position after them
   int have_blocks_ = 0;                   // leading ones that were cached here
   std::vector<TransferPin> pins_;         // of the granted ones
   std::map<BlockRef, uint64_t> arrived_;  // checksum of what lies in the page

@@ -71,6 +71,19 @@ ScenarioResult HoldersRunBeforeWaiters(uint64_t seed) {
   return run.Finish();
 }
 
+ScenarioResult CreditsLeaveRoomToGrow(uint64_t seed) {
+  SimClusterOptions options = CaseOptions(seed, 2, 1);
+  options.worker.blocks = 21;  // five such prompts, and one block
+  Case run(options);
+  for (int i = 0; i < 10; ++i) run.Submit(64, 15);
+  run.RunUntilIdle();
+  run.Equal("finished", run.Finished(), 10);
+  // 14 tokens of each are fed back; a preempted one computes its prompt again.
+  run.Equal("rows that decode computed again",
+            run.worker("decode0").backend().rows_computed() - 10 * 14, 0);
+  return run.Finish();
+}
+
 ScenarioResult PreemptionMakesProgress(uint64_t seed) {
   SimClusterOptions options = CaseOptions(seed, 0, 1);
   options.worker.blocks = 14;
@@ -121,6 +134,12 @@ std::vector<Scenario> SchedulingScenarios() {
        "running 0, waiting N, for ever: loads that cannot run hold all blocks",
        "24 of 24 finish in 20 blocks, and no 100 ms pass without a token",
        HoldersRunBeforeWaiters},
+      {"credits-leave-room-to-grow",
+       {16},
+       "a node freezes under load: credits left no room for what grows",
+       "10 prompts of 4 blocks each in 21 blocks: decode is never made to "
+       "compute one again",
+       CreditsLeaveRoomToGrow},
       {"preemption-makes-progress",
        {17},
        "preempting and resuming at 0 tokens/s",
