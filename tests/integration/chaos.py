@@ -196,7 +196,7 @@ class Chaos:
     """Carries out faults that a seed decides, until the time is up and all of
     them are mended. Used by one thread."""
 
-    KINDS = {'freeze': 3, 'cut': 4, 'hold': 2, 'burst': 2}
+    KINDS = {'freeze': 3, 'cut': 4, 'hold': 2, 'burst': 2, 'drain': 2}
     ROLES = {'router': 1, 'prefill': 2, 'decode': 3}  # whom a kill is for
     OTHER_EVERY_S = 2.0
     # Pages to others travel in shared memory.
@@ -272,6 +272,23 @@ class Chaos:
                 self._count(f'kill {role}', victim)
             self._after(self._rng.uniform(0.1, 1.5),
                         self._host.servers[victim].start)
+
+    def _drain(self):
+        name = self._pick(self._drain, sorted(
+            set(self._host.servers) - {'router'}))
+        if name is None:
+            return
+        self._watch.gone(name)
+        server = self._host.servers[name]
+        server.drain()
+        self._count('drain', name)
+
+        def start_again():
+            if server.running():
+                self._after(POLL_S, start_again)
+            else:
+                server.start()
+        start_again()
 
     def _freeze(self):
         name = self._pick(self._freeze)

@@ -79,6 +79,7 @@ class Server:
             self._arguments += ['--name', name]
         self._log = tempfile.TemporaryFile(mode='w+')
         self._process = None
+        self._draining = False
 
     @property
     def pid(self):
@@ -106,7 +107,8 @@ class Server:
             return False
         status = self._process.poll()
         if status is not None:
-            self.unexpected.append((self.lives, status))
+            if not self._draining or status != 0:
+                self.unexpected.append((self.lives, status))
             self._forget()
         return status is None
 
@@ -132,8 +134,10 @@ class Server:
         self.frozen = False
 
     def drain(self):
-        """Lets it end; `wait_ended` says how it did."""
+        """Lets it end; `wait_ended` says how it did, `running` whether it still
+        has to."""
         if self.running():
+            self._draining = True
             self._process.send_signal(signal.SIGTERM)
 
     def wait_ended(self):
@@ -171,4 +175,5 @@ class Server:
     def _forget(self):
         self._process.stdout.close()
         self._process = None
+        self._draining = False
         self.frozen = False
