@@ -53,8 +53,8 @@ class Host:
             name, role, '--router', registry, '--advertise', control,
             '--data-listen', f'127.0.0.1:{data}', '--data-advertise',
             '127.0.0.2', '--threads', 1, '--host-workers', 4, '--kv-memory',
-            self._kv_memory, '--transport', 'tcp' if name == 'decode-0' else 'auto',
-            '--cluster-key-file', self._key.name)
+            self._kv_memory, '--cluster-key-file', self._key.name,
+            '--transport', 'tcp' if name == 'decode-0' else 'auto')
         self.servers[name] = server
         self.proxies[name, 'control'] = TcpProxy(control, server.grpc)
         self.proxies[name, 'registry'] = TcpProxy(registry, self.router.grpc)

@@ -1,7 +1,6 @@
 """Load whose right answers are known: every answer is compared with what an
 undisturbed cluster said, also the part that came before an error."""
 
-import collections
 import dataclasses
 import json
 import random
@@ -34,20 +33,39 @@ class Case:
 
     prompt: tuple
     max_tokens: int
-    temperature: float
     seed: int
+    sampling: tuple  # (name, value) pairs
 
     def grpc_fields(self):
         return {'ids': {'ids': self.prompt},
-                'sampling': {'temperature': self.temperature,
-                             'seed': self.seed},
+                'sampling': {'seed': self.seed, **dict(self.sampling)},
                 'stop': {'max_tokens': self.max_tokens, 'ignore_eos': True}}
 
     def http_body(self):
+        sampling = dict(self.sampling)
+        if sampling.get('mirostat'):
+            sampling['mirostat'] = 2  # HTTP names the version
         return {'model': MODEL, 'prompt': list(self.prompt), 'stream': True,
                 'max_tokens': self.max_tokens, 'ignore_eos': True,
-                'temperature': self.temperature, 'seed': self.seed,
-                'return_token_ids': True}
+                'seed': self.seed, 'return_token_ids': True, **sampling}
+
+
+@dataclasses.dataclass(frozen=True)
+class Right:
+    """The right answer to a case."""
+
+    ids: list
+    text: str
+
+
+# All kinds of state that has to be right where a request goes on: none, draws,
+# counts of tokens, and mirostat's own.
+SAMPLING = (
+    (('temperature', 0),),
+    (('temperature', 0.8),),
+    (('temperature', 1), ('repetition_penalty', 1.3), ('top_p', 0.9)),
+    (('temperature', 0.9), ('mirostat', True)),
+)
 
 
 def make_cases(rng):
@@ -57,16 +75,17 @@ def make_cases(rng):
     for i, length in enumerate((5, 14, 20, 33, 48, 64, 80, 96, 130, 160)):
         own = [rng.randrange(1000, 40000) for _ in range(length)]
         prompt = own if i % 3 else head[:length // 2] + own[length // 2:]
-        for temperature in (0, 0.8):
+        for sampling in SAMPLING[i % 2::2]:
             cases.append(Case(tuple(prompt), rng.randrange(16, 48),
-                              temperature, rng.randrange(1, 1 << 30)))
+                              rng.randrange(1, 1 << 30), sampling))
     return cases
 
 
 def long_case(rng):
     """One that takes much of a KV pool."""
-    prompt = [rng.randrange(1000, 40000) for _ in range(rng.randrange(400, 700))]
-    return Case(tuple(prompt), 200, 0, 1)
+    length = rng.randrange(400, 700)
+    prompt = [rng.randrange(1000, 40000) for _ in range(length)]
+    return Case(tuple(prompt), 200, 1, SAMPLING[0])
 
 
 @dataclasses.dataclass
@@ -85,14 +104,18 @@ class Outcome:
         return self.end - self.begin
 
 
-def compare(ids, right, whole):
-    """What is wrong with the tokens; '' if nothing is."""
-    if ids == right[:len(ids)] and (not whole or len(ids) == len(right)):
-        return ''
-    at = next((i for i, (a, b) in enumerate(zip(ids, right)) if a != b),
-              min(len(ids), len(right)))
-    return (f'{len(ids)} of {len(right)} tokens, not right from {at} on: '
-            f'{ids[at:at + 4]} instead of {right[at:at + 4]}')
+def compare(ids, text, right, whole):
+    """What is wrong with an answer, or with its beginning; '' if nothing is."""
+    if whole and len(ids) != len(right.ids):
+        return f'{len(ids)} tokens instead of {len(right.ids)}'
+    for i, (got, wanted) in enumerate(zip(ids, right.ids)):
+        if got != wanted:
+            return f'token {i} is {got} instead of {wanted}'
+    if len(ids) > len(right.ids):
+        return f'{len(ids)} tokens of at most {len(right.ids)}'
+    if text != (right.text if whole else right.text[:len(text)]):
+        return f'the text is {text!r} instead of {right.text!r}'
+    return ''
 
 
 def ask_grpc(api, case, right, leave_after=None, deadline=DEADLINE_S):
@@ -122,13 +145,13 @@ def ask_grpc(api, case, right, leave_after=None, deadline=DEADLINE_S):
     outcome.tokens = len(answer.ids)
     if right is not None:
         outcome.wrong = outcome.wrong or compare(
-            answer.ids, right, outcome.reason == 'ok')
-    return outcome, answer.ids
+            answer.ids, answer.text, right, outcome.reason == 'ok')
+    return outcome, Right(answer.ids, answer.text)
 
 
 def ask_http(session, address, case, right):
     outcome = Outcome('http', time.monotonic())
-    ids = []
+    ids, texts = [], []
     try:
         with session.post(f'http://{address}/v1/completions',
                           json=case.http_body(), stream=True,
@@ -138,18 +161,20 @@ def ask_http(session, address, case, right):
                 outcome.reason = str(error['code'] or error['type']).upper()
                 outcome.message = error['message']
             else:
-                outcome.reason, outcome.message = _read_events(response, ids)
+                outcome.reason, outcome.message = _read_events(
+                    response, ids, texts)
     except requests.RequestException as error:
         outcome.reason = 'http connection'
         outcome.message = repr(error)
     outcome.end = time.monotonic()
     outcome.tokens = len(ids)
-    outcome.wrong = compare(ids, right, outcome.reason == 'ok')
+    outcome.wrong = compare(
+        ids, ''.join(texts), right, outcome.reason == 'ok')
     return outcome
 
 
-def _read_events(response, ids):
-    """(reason, message) of a stream; its tokens are added to `ids`."""
+def _read_events(response, ids, texts):
+    """(reason, message) of a stream; what it says is added to the lists."""
     for line in response.iter_lines():
         if not line.startswith(b'data: '):
             continue
@@ -162,6 +187,7 @@ def _read_events(response, ids):
             return str(error['code'] or error['type']).upper(), error['message']
         for choice in event['choices']:
             ids += choice.get('token_ids') or []
+            texts.append(choice['text'])
     return 'http connection', 'the stream ended without [DONE]'
 
 
@@ -239,17 +265,16 @@ class Load:
 
 
 def record(api, cases):
-    """Tokens of each case, of a cluster that nobody disturbs."""
+    """{case: Right}, of a cluster that nobody disturbs."""
     right = {}
     threads = []
     failures = []
 
     def ask(part):
         for case in part:
-            outcome, ids = ask_grpc(api, case, None)
+            outcome, right[case] = ask_grpc(api, case, None)
             if outcome.reason != 'ok' or outcome.wrong:
                 failures.append(outcome)
-            right[case] = ids
 
     for i in range(4):
         threads.append(threading.Thread(target=ask, args=(cases[i::4],)))
@@ -259,8 +284,3 @@ def record(api, cases):
     if failures:
         raise AssertionError(f'undisturbed requests failed: {failures}')
     return right
-
-
-def count_reasons(outcomes):
-    return dict(sorted(collections.Counter(
-        outcome.reason for outcome in outcomes).items()))

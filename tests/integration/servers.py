@@ -29,8 +29,8 @@ _reservations = []
 def stable_port():
     """A port that stays free for a server that is away for a while: no outgoing
     connection is given it, and no other run."""
-    with open('/proc/sys/net/ipv4/ip_local_port_range', encoding='ascii') as file:
-        first_ephemeral = int(file.read().split()[0])
+    ephemeral = pathlib.Path('/proc/sys/net/ipv4/ip_local_port_range')
+    first_ephemeral = int(ephemeral.read_text().split()[0])
     # Not the tests' seed: two runs on one machine must not meet.
     chance = random.SystemRandom()
     while True:

@@ -66,8 +66,9 @@ class _Connection:
 
 
 class TcpProxy:
-    """Forwards every connection to `listen` on to `target`, at most `rate` bytes
-    a second each way if it is given; addresses are 'host:port'. Thread-safe."""
+    """Forwards every connection to `listen` on to `target`, at most `rate`
+    bytes a second each way if it is given; addresses are 'host:port'.
+    Thread-safe."""
 
     def __init__(self, listen, target, rate=None):
         self._rate = rate
