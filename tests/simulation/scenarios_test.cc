@@ -1,9 +1,14 @@
 // Each fault known from the field, as a run with its expected value.
 
+#include <fstream>
 #include <ostream>
 #include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "tools/simulator/scenario.h"
 
@@ -54,6 +59,28 @@ TEST(ScenarioListTest, EveryRowHasOneAndNamesAreUnique) {
     EXPECT_FALSE(scenario.expected.empty());
   }
   EXPECT_LE(*rows.rbegin(), 32);
+}
+
+// The table of the documentation, a line for each.
+std::string TableOf(const std::vector<Scenario>& scenarios) {
+  std::string table =
+      "| Row | Run | What is seen where this goes wrong | Expected here |\n"
+      "|---|---|---|---|\n";
+  for (const Scenario& scenario : scenarios) {
+    absl::StrAppend(&table, "| ", absl::StrJoin(scenario.rows, ", "), " | `",
+                    scenario.name, "` | ", scenario.symptom, " | ",
+                    scenario.expected, " |\n");
+  }
+  return table;
+}
+
+TEST(ScenarioListTest, IsWhatTheDocumentationShows) {
+  std::ifstream file(PENSTOCK_TEST_DATA "/../../docs/reliability.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_NE(text.str().find(TableOf(Scenarios())), std::string::npos)
+      << "docs/reliability.md should have:\n"
+      << TableOf(Scenarios());
 }
 
 }  // namespace

@@ -230,9 +230,9 @@ std::vector<Scenario> HandoffScenarios() {
       {"failed-post-is-nacked",
        {7},
        "the receiver counts to N for ever: a write failed, nobody said so",
-       "10 requests whose first page arrives wrong finish, each chunk sent "
-       "once "
-       "more, no later than one round trip each",
+       "10 requests whose first page arrives wrong, and is announced wrong, "
+       "finish: each chunk is sent once more, 10 nacks, one round trip later "
+       "each",
        FailedPostIsNacked},
       {"source-pinned-until-sent",
        {9},
