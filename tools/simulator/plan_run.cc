@@ -21,7 +21,7 @@ void AppendTokens(uint64_t seed, int count, std::vector<TokenId>& tokens) {
   }
 }
 
-void Fill(const PlannedRequest& planned, GenerateRequest& request) {
+void Fill(const SimRequest& planned, GenerateRequest& request) {
   constexpr uint64_t kPrefixSeeds = uint64_t{1} << 40;
   request.prompt.clear();
   const int shared = std::min(planned.shared, planned.prompt);
@@ -52,7 +52,7 @@ class PlanRun {
 
  private:
   void Schedule();
-  void Submit(const PlannedRequest& planned);
+  void Submit(const SimRequest& planned);
   // False: a promise is broken.
   bool Check();
   bool RunTo(const std::function<bool()>& done, absl::Duration limit);
@@ -69,12 +69,12 @@ class PlanRun {
 
 void PlanRun::Schedule() {
   for (const Fault& fault : plan_.faults) cluster_.Inject(fault);
-  for (const PlannedRequest& planned : plan_.requests) {
+  for (const SimRequest& planned : plan_.requests) {
     cluster_.After(planned.at, [this, &planned] { Submit(planned); });
   }
 }
 
-void PlanRun::Submit(const PlannedRequest& planned) {
+void PlanRun::Submit(const SimRequest& planned) {
   ++report_.requests;
   const SimClient* client = cluster_.Submit(
       planned.prompt, planned.max_tokens,
@@ -135,7 +135,7 @@ void PlanRun::Count() {
 
 SimReport PlanRun::Run(bool trace) {
   absl::Duration busy;
-  for (const PlannedRequest& planned : plan_.requests) {
+  for (const SimRequest& planned : plan_.requests) {
     busy = std::max(busy, planned.at);
   }
   for (const Fault& fault : plan_.faults) {

@@ -15,7 +15,7 @@ namespace {
 
 // Calls `visit(name, field)` for each field, in order: the names of the text.
 template <typename Visit>
-void VisitFields(PlannedRequest& request, Visit&& visit) {
+void VisitFields(SimRequest& request, Visit&& visit) {
   visit("at", request.at);
   visit("seed", request.seed);
   visit("prompt", request.prompt);
@@ -116,13 +116,13 @@ absl::Status Set(T& object, absl::string_view name, absl::string_view value) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<PlannedRequest> ParseRequest(absl::string_view line) {
+absl::StatusOr<SimRequest> ParseRequest(absl::string_view line) {
   const std::vector<absl::string_view> words =
       absl::StrSplit(line, ' ', absl::SkipEmpty());
   if (words.size() % 2 != 0) {
     return absl::InvalidArgumentError("a field without a value");
   }
-  PlannedRequest request;
+  SimRequest request;
   for (size_t i = 0; i < words.size(); i += 2) {
     RETURN_IF_ERROR(Set(request, words[i], words[i + 1]));
   }
@@ -131,7 +131,7 @@ absl::StatusOr<PlannedRequest> ParseRequest(absl::string_view line) {
 
 absl::Status ParseLine(absl::string_view line, SimPlan& plan) {
   if (absl::ConsumePrefix(&line, "request ")) {
-    ASSIGN_OR_RETURN(PlannedRequest request, ParseRequest(line));
+    ASSIGN_OR_RETURN(SimRequest request, ParseRequest(line));
     plan.requests.push_back(std::move(request));
     return absl::OkStatus();
   }
@@ -155,7 +155,7 @@ std::string FormatPlan(const SimPlan& plan) {
   for (const auto& [name, value] : Changed(plan)) {
     absl::StrAppend(&text, name, " ", value, "\n");
   }
-  for (const PlannedRequest& request : plan.requests) {
+  for (const SimRequest& request : plan.requests) {
     absl::StrAppend(&text, "request");
     for (const auto& [name, value] : Changed(request)) {
       absl::StrAppend(&text, " ", name, " ", value);

@@ -39,8 +39,8 @@ class PlanMaker {
 
   void MakeCluster();
   void MakeRequests();
-  PlannedRequest MakeRequest();
-  void AskForMore(PlannedRequest& request);
+  SimRequest MakeRequest();
+  void AskForMore(SimRequest& request);
   void MakeFaults();
   Fault MakeFault(FaultKind kind);
   std::string Worker() { return hosts_[random_.Below(hosts_.size())]; }
@@ -81,14 +81,13 @@ void PlanMaker::MakeRequests() {
   const int count = Between(10, 60);
   load_ = Micros(100'000, 3'000'000);
   for (int i = 0; i < count; ++i) plan_.requests.push_back(MakeRequest());
-  std::stable_sort(plan_.requests.begin(), plan_.requests.end(),
-                   [](const PlannedRequest& a, const PlannedRequest& b) {
-                     return a.at < b.at;
-                   });
+  std::stable_sort(
+      plan_.requests.begin(), plan_.requests.end(),
+      [](const SimRequest& a, const SimRequest& b) { return a.at < b.at; });
 }
 
-PlannedRequest PlanMaker::MakeRequest() {
-  PlannedRequest request;
+SimRequest PlanMaker::MakeRequest() {
+  SimRequest request;
   request.at = Micros(0, absl::ToInt64Microseconds(load_));
   request.seed = random_.Below(1'000'000'000);
   request.prompt = OneIn(4) ? Between(1, 20) : Between(1, 300);
@@ -104,7 +103,7 @@ PlannedRequest PlanMaker::MakeRequest() {
   return request;
 }
 
-void PlanMaker::AskForMore(PlannedRequest& request) {
+void PlanMaker::AskForMore(SimRequest& request) {
   // Digits and brackets of two tokens: one in a few dozen tokens ends there.
   constexpr const char* kStops[] = {"7><1", "42", "><9", "3>", "<77", "0><5"};
   switch (Between(0, 9)) {

@@ -13,7 +13,7 @@
 namespace penstock {
 
 // A request that a run submits.
-struct PlannedRequest {
+struct SimRequest {
   absl::Duration at;
   // Of the prompt's own tokens and of the draws: what is generated does not
   // depend on the plan's other requests.
@@ -36,14 +36,13 @@ struct PlannedRequest {
   absl::Duration timeout = absl::InfiniteDuration();
   absl::Duration cancel_after = absl::InfiniteDuration();
 
-  friend bool operator==(const PlannedRequest&,
-                         const PlannedRequest&) = default;
+  friend bool operator==(const SimRequest&, const SimRequest&) = default;
 };
 
 // A whole run as data: equal plans give equal logs.
 struct SimPlan {
   SimClusterOptions cluster;  // its seed is the run's
-  std::vector<PlannedRequest> requests;
+  std::vector<SimRequest> requests;
   std::vector<Fault> faults;
   // Once the last fault is over, everything has to have drained within this.
   absl::Duration drain_bound = absl::Minutes(2);

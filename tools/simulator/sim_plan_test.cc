@@ -16,7 +16,7 @@ SimPlan SmallPlan() {
   plan.cluster.seed = 5;
   plan.cluster.decode_workers = 2;
   for (int i = 0; i < 6; ++i) {
-    PlannedRequest request;
+    SimRequest request;
     request.at = absl::Milliseconds(10 * i);
     request.seed = static_cast<uint64_t>(100 + i);
     request.prompt = 40 + i;
@@ -94,7 +94,7 @@ SimReport FakeRun(const SimPlan& plan) {
                   [](const Fault& fault) { return fault.amount == 3; });
   const bool request = std::any_of(
       plan.requests.begin(), plan.requests.end(),
-      [](const PlannedRequest& request) { return request.prompt == 4; });
+      [](const SimRequest& request) { return request.prompt == 4; });
   if (fault && request) report.promise = "a promise";
   // Another promise is no reason to go on.
   if (!fault && request) report.promise = "another promise";
@@ -107,7 +107,7 @@ TEST(ShrinkTest, LeavesWhatIsNeededOnly) {
     Fault fault;
     fault.amount = i;
     plan.faults.push_back(fault);
-    PlannedRequest request;
+    SimRequest request;
     request.prompt = i;
     plan.requests.push_back(request);
   }
@@ -125,7 +125,7 @@ TEST(ShrinkTest, RunsNoMoreThanItMay) {
     fault.amount = i;
     plan.faults.push_back(fault);
   }
-  PlannedRequest request;
+  SimRequest request;
   request.prompt = 4;
   plan.requests.push_back(request);
   int runs = 0;
