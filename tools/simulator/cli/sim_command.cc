@@ -1,5 +1,7 @@
 #include "tools/simulator/cli/sim_command.h"
 
+#include "tools/simulator/trace/trace_command.h"
+
 namespace penstock {
 
 void AddSimCommands(CLI::App& app, const std::string& program, Action& action) {
@@ -8,6 +10,7 @@ void AddSimCommands(CLI::App& app, const std::string& program, Action& action) {
   AddSimListCommand(app, action);
   AddSimRandomCommand(app, program, action);
   AddSimRunCommand(app, action);
+  AddTraceCommand(app, action);
 }
 
 }  // namespace penstock
