@@ -19,6 +19,15 @@ void Append(std::string& out, T value) {
   }
 }
 
+// The same to memory that is there; returns what follows.
+template <typename T>
+uint8_t* Put(uint8_t* out, T value) {
+  for (size_t i = 0; i < sizeof(T); ++i) {
+    out[i] = static_cast<uint8_t>(value >> (8 * i));
+  }
+  return out + sizeof(T);
+}
+
 // Length first, so that ("ab", "c") and ("a", "bc") differ.
 void AppendText(std::string& out, absl::string_view text) {
   Append<uint32_t>(out, text.size());
@@ -52,10 +61,9 @@ BlockHash BlockHasher::Root(const Scope& scope) const {
 BlockHash BlockHasher::Next(BlockHash parent,
                             absl::Span<const TokenId> tokens) const {
   CHECK(tokens.size() == kBlockTokens);
-  std::string text;
-  text.reserve(8 + 4 * kBlockTokens);
-  Append<uint64_t>(text, parent.value());
-  for (TokenId token : tokens) Append<uint32_t>(text, token);
+  std::array<uint8_t, 8 + 4 * kBlockTokens> text;
+  uint8_t* end = Put(text.data(), parent.value());
+  for (TokenId token : tokens) end = Put(end, static_cast<uint32_t>(token));
   return BlockHash(NonZero(XXH3_64bits_withSecret(text.data(), text.size(),
                                                   secret_.bytes().data(),
                                                   secret_.bytes().size())));
