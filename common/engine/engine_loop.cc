@@ -153,7 +153,9 @@ EngineView EngineLoop::View() const {
   std::stable_sort(
       by_age.begin(), by_age.end(),
       [](const auto& a, const auto& b) { return a.first < b.first; });
+  view.sequences.reserve(by_age.size());
   for (auto& [arrival, sequence] : by_age) view.sequences.push_back(sequence);
+  view.shared = [this](SequenceId id) { return SharedOf(entries_.at(id)); };
   return view;
 }
 
@@ -167,18 +169,24 @@ SequenceView EngineLoop::ViewOf(SequenceId id, const Entry& entry) const {
   view.blocks = static_cast<int>(s.blocks.size());
   view.running = entry.running;
   view.parked = entry.parked;
+  view.copies_tail = entry.running && CopiesTail(s);
+  return view;
+}
+
+SharedBlocks EngineLoop::SharedOf(const Entry& entry) const {
+  const Sequence& s = *entry.sequence;
+  SharedBlocks shared;
   if (entry.running) {
-    view.copies_tail = CopiesTail(s);
     for (const BlockHold& hold : s.blocks) {
-      view.shared_blocks += ports_.pool->References(hold.ref()) > 1;
+      shared.held += ports_.pool->References(hold.ref()) > 1;
     }
   } else {
-    PrefixCache::Found found =
+    const PrefixCache::Found found =
         ports_.cache->Look(s.root(), s.tokens(), ReusableBlocks(s));
-    view.cached_blocks = found.blocks;
-    view.shared_blocks = found.in_use;
+    shared.cached = found.blocks;
+    shared.held = found.in_use;
   }
-  return view;
+  return shared;
 }
 
 // Full blocks that may come from the prefix cache. The last token is always
@@ -257,11 +265,11 @@ void EngineLoop::AddRows(SequenceId id, Entry& entry, int rows,
     plan.tokens.push_back(s.tokens()[s.computed + i]);
     plan.positions.push_back(s.computed + i);
   }
-  int blocks = BlocksFor(s.computed + rows);
-  for (int b = 0; b < blocks; ++b) {
-    plan.block_table.push_back(s.blocks[b].index());
+  part.blocks = BlocksFor(s.computed + rows);
+  plan.block_table.resize(part.first_block + part.blocks);
+  for (int b = 0; b < part.blocks; ++b) {
+    plan.block_table[part.first_block + b] = s.blocks[b].index();
   }
-  part.blocks = blocks;
   plan.sequences.push_back(part);
   planned.first_score = static_cast<int>(plan.scores.size());
   if (const int best = s.request().prompt_logprobs; best >= 0) {

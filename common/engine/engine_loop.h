@@ -149,6 +149,7 @@ class EngineLoop {
   bool SubmitNext();
   EngineView View() const;
   SequenceView ViewOf(SequenceId id, const Entry& entry) const;
+  SharedBlocks SharedOf(const Entry& entry) const;
   void Preempt(Entry& entry);
   void Admit(Entry& entry);
   int ReusableBlocks(const Sequence& sequence) const;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -11,20 +12,24 @@ namespace penstock {
 
 // One sequence as the policy sees it.
 struct SequenceView {
-  SequenceId id;          // grows with arrival: smaller is older
-  int priority = 0;       // higher goes first among the waiting
-  int length = 0;         // tokens so far: prompt and generated
-  int computed = 0;       // leading positions whose KV is in its blocks
-  int blocks = 0;         // that it holds
-  bool running = false;   // false: waits for its first or next admission
-  int cached_blocks = 0;  // waiting only: blocks a prefix match would give it
-  // Of `blocks`, or of `cached_blocks` while waiting: those that others hold
-  // too. Giving them up frees none, taking them costs none.
-  int shared_blocks = 0;
+  SequenceId id;         // grows with arrival: smaller is older
+  int priority = 0;      // higher goes first among the waiting
+  int length = 0;        // tokens so far: prompt and generated
+  int computed = 0;      // leading positions whose KV is in its blocks
+  int blocks = 0;        // that it holds
+  bool running = false;  // false: waits for its first or next admission
   // Its next position lies in a block that others hold: that one is copied.
   bool copies_tail = false;
   // Computes nothing now, but may be preempted.
   bool parked = false;
+};
+
+// What a sequence has in common with others.
+struct SharedBlocks {
+  int cached = 0;  // waiting only: blocks a prefix match would give it
+  // Of its blocks, or of `cached` while waiting: those that others hold too.
+  // Giving them up frees none, taking them costs none.
+  int held = 0;
 };
 
 struct EngineView {
@@ -34,6 +39,9 @@ struct EngineView {
   int max_sequences = 0;                // sequences a step may have
   int prefill_chunk = 0;     // rows of one sequence's prefill in a step
   int watermark_blocks = 0;  // kept free at admission, for growth
+  // Counted when asked, which takes time in proportion to the sequence's
+  // length, and changes nothing. Null: none has anything in common.
+  std::function<SharedBlocks(SequenceId)> shared;
 };
 
 struct BatchDecision {

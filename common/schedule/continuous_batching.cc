@@ -37,6 +37,10 @@ class Planner {
            static_cast<int>(decision_.rows.size()) >= view_.max_sequences;
   }
 
+  SharedBlocks SharedOf(const SequenceView& s) const {
+    return view_.shared ? view_.shared(s.id) : SharedBlocks();
+  }
+
   // Blocks for `rows` more positions of sequence `at`, preempting younger ones
   // if need be. False: it has to sit this step out.
   bool Grow(size_t at, int rows) {
@@ -55,7 +59,7 @@ class Planner {
       const SequenceView& victim = view_.sequences[i];
       if (!victim.running || preempted_[i] || victim.blocks == 0) continue;
       preempted_[i] = true;
-      free_ += victim.blocks - victim.shared_blocks;
+      free_ += victim.blocks - SharedOf(victim).held;
       decision_.preempt.push_back(victim.id);
       std::erase_if(decision_.rows, [&](const BatchDecision::Rows& rows) {
         if (rows.id != victim.id) return false;
@@ -129,6 +133,7 @@ class Planner {
       any_running |= view_.sequences[i].running;
       if (!view_.sequences[i].running) waiting.push_back(i);
     }
+    if (waiting.empty()) return;
     std::stable_sort(waiting.begin(), waiting.end(), [&](size_t a, size_t b) {
       return view_.sequences[a].priority > view_.sequences[b].priority;
     });
@@ -136,14 +141,15 @@ class Planner {
     for (size_t i : waiting) {
       if (Full()) return;
       const SequenceView& s = view_.sequences[i];
+      const SharedBlocks shared = SharedOf(s);
       // Its tokens so far, and one block to grow into. Cached blocks that
       // nobody holds count too: they are among the free ones until it holds
       // them.
-      int need = BlocksFor(s.length + 1) - s.shared_blocks;
+      int need = BlocksFor(s.length + 1) - shared.held;
       int margin = any_running ? view_.watermark_blocks : 0;
       // In order: a large one at the head is not starved by small ones.
       if (need + margin > available) return;
-      int cached = s.cached_blocks * kBlockTokens;
+      int cached = shared.cached * kBlockTokens;
       int rows = std::min({s.length - cached, view_.prefill_chunk, rows_left_});
       available -= need;
       any_running = true;

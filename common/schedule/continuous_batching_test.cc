@@ -17,12 +17,21 @@ EngineView View(std::vector<SequenceView> sequences, int free_blocks) {
   return view;
 }
 
+// What the sequences have in common with others.
+EngineView Sharing(EngineView view, std::map<SequenceId, SharedBlocks> shared) {
+  view.shared = [shared](SequenceId id) {
+    auto it = shared.find(id);
+    return it == shared.end() ? SharedBlocks() : it->second;
+  };
+  return view;
+}
+
 SequenceView Running(uint64_t id, int length, int computed) {
-  return {SequenceId(id), 0, length, computed, (computed + 15) / 16, true, 0};
+  return {SequenceId(id), 0, length, computed, (computed + 15) / 16, true};
 }
 
 SequenceView Waiting(uint64_t id, int length, int priority = 0) {
-  return {SequenceId(id), priority, length, 0, 0, false, 0};
+  return {SequenceId(id), priority, length, 0, 0, false};
 }
 
 std::map<uint64_t, int> RowsOf(const BatchDecision& decision) {
@@ -85,14 +94,13 @@ TEST(ContinuousBatchingTest, RunningPrefillsKeepTheirPromisedBlocks) {
 
 // Their first block is one and the same.
 TEST(ContinuousBatchingTest, APreemptionFreesNoSharedBlock) {
-  auto older = Running(1, 33, 32);
-  auto young = Running(2, 17, 16), younger = Running(3, 17, 16);
-  young.shared_blocks = younger.shared_blocks = 1;
-  auto d = Plan(View({older, young, younger}, 0));
+  const auto view =
+      View({Running(1, 33, 32), Running(2, 17, 16), Running(3, 17, 16)}, 0);
+  auto d =
+      Plan(Sharing(view, {{SequenceId(2), {0, 1}}, {SequenceId(3), {0, 1}}}));
   EXPECT_EQ(d.preempt, (std::vector<SequenceId>{SequenceId(3), SequenceId(2)}));
   EXPECT_TRUE(d.rows.empty());  // the next step knows what became free
-  younger.shared_blocks = 0;
-  d = Plan(View({older, young, younger}, 0));
+  d = Plan(Sharing(view, {{SequenceId(2), {0, 1}}}));
   EXPECT_EQ(d.preempt, (std::vector<SequenceId>{SequenceId(3)}));
 }
 
@@ -104,12 +112,10 @@ TEST(ContinuousBatchingTest, ACopiedTailTakesABlock) {
 }
 
 TEST(ContinuousBatchingTest, BlocksThatOthersHoldCostAWaitingOneNothing) {
-  auto waiting = Waiting(2, 40);
-  waiting.cached_blocks = waiting.shared_blocks = 2;
-  auto d = Plan(View({Running(1, 40, 39), waiting}, 2));
+  const auto view = View({Running(1, 40, 39), Waiting(2, 40)}, 2);
+  auto d = Plan(Sharing(view, {{SequenceId(2), {2, 2}}}));
   EXPECT_EQ(d.admit, (std::vector<SequenceId>{SequenceId(2)}));
-  waiting.shared_blocks = 1;
-  EXPECT_TRUE(Plan(View({Running(1, 40, 39), waiting}, 2)).admit.empty());
+  EXPECT_TRUE(Plan(Sharing(view, {{SequenceId(2), {2, 1}}})).admit.empty());
 }
 
 TEST(ContinuousBatchingTest, ParkedOnesGiveWayWhenNothingElseCanRun) {
