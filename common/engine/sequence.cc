@@ -75,8 +75,13 @@ std::vector<SampleRow> Sequence::Draws(int32_t row) const {
     draw.params.logprobs = std::max(draw.params.logprobs, best);
     count = 1;
   }
-  std::vector<SampleRow> draws(count, draw);
-  for (uint32_t i = 0; i < draws.size(); ++i) draws[i].sample += i;
+  std::vector<SampleRow> draws;
+  draws.reserve(count);
+  for (uint32_t i = 1; i < count; ++i) {
+    draws.push_back(draw);
+    ++draw.sample;
+  }
+  draws.push_back(std::move(draw));
   return draws;
 }
 
