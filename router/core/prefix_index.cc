@@ -161,7 +161,8 @@ void PrefixIndex::Store(WorkerSlot slot, Worker& worker,
     if (added) {
       ++next_age_;
       ++memberships_;
-      owners_[hash].insert(slot);
+      Owners& owners = owners_[hash];
+      owners.insert(std::lower_bound(owners.begin(), owners.end(), slot), slot);
     }
     parent = hash;
   }
@@ -171,14 +172,16 @@ void PrefixIndex::Remove(WorkerSlot slot, Worker& worker, BlockHash hash) {
   if (worker.blocks.erase(hash) == 0) return;
   --memberships_;
   auto it = owners_.find(hash);
-  it->second.erase(slot);
-  if (it->second.empty()) owners_.erase(it);
+  Owners& owners = it->second;
+  owners.erase(std::lower_bound(owners.begin(), owners.end(), slot));
+  if (owners.empty()) owners_.erase(it);
 }
 
 void PrefixIndex::Clear(WorkerSlot slot, Worker& worker) {
-  while (!worker.blocks.empty()) {
-    Remove(slot, worker, worker.blocks.begin()->first);
-  }
+  std::vector<BlockHash> hashes;
+  hashes.reserve(worker.blocks.size());
+  for (const auto& [hash, block] : worker.blocks) hashes.push_back(hash);
+  for (BlockHash hash : hashes) Remove(slot, worker, hash);
 }
 
 }  // namespace penstock

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/base/id.h"
@@ -71,6 +71,9 @@ class PrefixIndex {
   size_t workers() const { return workers_.size(); }
 
  private:
+  // In order. Few own most blocks, every worker owns some.
+  using Owners = absl::InlinedVector<WorkerSlot, 2>;
+
   struct Worker {
     size_t max_blocks = 0;
     uint64_t last_sequence = 0;
@@ -79,7 +82,7 @@ class PrefixIndex {
       BlockHash parent;
       uint64_t age = 0;
     };
-    std::map<BlockHash, Block> blocks;
+    absl::flat_hash_map<BlockHash, Block> blocks;
   };
 
   void Store(WorkerSlot slot, Worker& worker, const BlocksStored& stored);
@@ -87,7 +90,7 @@ class PrefixIndex {
   void Clear(WorkerSlot slot, Worker& worker);
 
   std::map<WorkerSlot, Worker> workers_;
-  absl::flat_hash_map<BlockHash, std::set<WorkerSlot>> owners_;
+  absl::flat_hash_map<BlockHash, Owners> owners_;
   size_t memberships_ = 0;
   uint64_t next_age_ = 1;
 };
