@@ -8,7 +8,7 @@ namespace penstock {
 
 PrefixCache::PrefixCache(BlockPool* pool, const BlockHasher* hasher,
                          CacheEventLog* log)
-    : pool_(pool), hasher_(hasher), log_(log) {
+    : pool_(pool), hasher_(hasher), log_(log), by_block_(pool->total()) {
   pool_->SetObserver(this);
 }
 
@@ -90,7 +90,7 @@ BlockHold PrefixCache::Insert(BlockHash parent, BlockHash hash,
   }
   AddChild(parent);
   entries_.emplace(hash, entry);
-  by_block_.emplace(block, hash);
+  HashOf(block) = hash;
   pool_->SetCached(block, true);
   log_->Stored(announced_parent, hash);
   return pool_->TryHold(block);
@@ -102,16 +102,17 @@ PrefixCache::Order PrefixCache::OrderOf(BlockHash hash,
 }
 
 void PrefixCache::OnReclaimable(BlockRef block) {
-  auto it = by_block_.find(block);
-  if (it == by_block_.end()) return;
-  const Entry& entry = entries_.find(it->second)->second;
-  if (entry.children == 0) leaves_.insert(OrderOf(it->second, entry));
+  const BlockHash hash = HashOf(block);
+  if (!hash) return;
+  const Entry& entry = entries_.find(hash)->second;
+  if (entry.children == 0) leaves_.insert(OrderOf(hash, entry));
 }
 
 void PrefixCache::OnInUse(BlockRef block) {
-  auto it = by_block_.find(block);
-  if (it == by_block_.end()) return;
-  leaves_.erase(OrderOf(it->second, entries_.find(it->second)->second));
+  const BlockHash hash = HashOf(block);
+  if (!hash) return;
+  const Entry& entry = entries_.find(hash)->second;
+  if (entry.children == 0) leaves_.erase(OrderOf(hash, entry));
 }
 
 void PrefixCache::AddChild(BlockHash parent) {
@@ -143,7 +144,7 @@ void PrefixCache::Erase(BlockHash hash) {
   auto it = entries_.find(hash);
   Entry entry = it->second;
   leaves_.erase(OrderOf(hash, entry));
-  by_block_.erase(entry.block);
+  HashOf(entry.block) = {};
   entries_.erase(it);
   pool_->SetCached(entry.block, false);
   log_->Removed(hash);
@@ -153,14 +154,16 @@ void PrefixCache::Erase(BlockHash hash) {
 void PrefixCache::Clear() {
   if (entries_.empty()) return;
   std::vector<BlockRef> blocks;
-  blocks.reserve(by_block_.size());
-  for (const auto& [block, hash] : by_block_) blocks.push_back(block);
+  blocks.reserve(entries_.size());
+  for (const auto& [hash, entry] : entries_) blocks.push_back(entry.block);
   // Sorted, so that the free list comes out the same every time.
   std::sort(blocks.begin(), blocks.end());
   entries_.clear();
-  by_block_.clear();
   leaves_.clear();
-  for (BlockRef block : blocks) pool_->SetCached(block, false);
+  for (BlockRef block : blocks) {
+    HashOf(block) = {};
+    pool_->SetCached(block, false);
+  }
   log_->Cleared();
 }
 

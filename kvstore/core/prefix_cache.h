@@ -72,6 +72,7 @@ class PrefixCache : public CachedBlockObserver {
 
   void OnReclaimable(BlockRef block) override;
   void OnInUse(BlockRef block) override;
+  BlockHash& HashOf(BlockRef block) { return by_block_[block.index]; }
   const Entry* Find(BlockHash parent, BlockHash hash,
                     absl::Span<const TokenId> tokens) const;
   Order OrderOf(BlockHash hash, const Entry& entry) const;
@@ -83,8 +84,8 @@ class PrefixCache : public CachedBlockObserver {
   const BlockHasher* hasher_;
   CacheEventLog* log_;
   absl::flat_hash_map<BlockHash, Entry> entries_;
-  absl::flat_hash_map<BlockRef, BlockHash> by_block_;
-  std::set<Order> leaves_;  // reclaimable entries without children
+  std::vector<BlockHash> by_block_;  // by index; none: not cached
+  std::set<Order> leaves_;           // reclaimable entries without children
   uint64_t tick_ = 0;
 };
 
