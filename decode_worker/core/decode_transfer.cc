@@ -76,6 +76,7 @@ void DecodeTransfer::OnLeg(LegRequest leg, LegSink* sink) {
   root_ = context_->hasher->Root(
       {context_->content, "", leg_.request.tenant, leg_.request.cache_salt});
   ArmDeadline();
+  Meet();
 }
 
 void DecodeTransfer::OnOffer(const WorkerKey& peer, Offer offer) {
@@ -84,6 +85,14 @@ void DecodeTransfer::OnOffer(const WorkerKey& peer, Offer offer) {
   offer_ = std::move(offer);
   lease_.Refresh();
   lease_.StartRenewing();
+  Meet();
+}
+
+// However long blocks are waited for from now on, nobody is missing.
+void DecodeTransfer::Meet() {
+  if (!met() || state_ != DecodeState::kOffered) return;
+  context_->timers->Cancel(std::exchange(meet_timer_, 0));
+  if (absl::Status status = CheckOffer(); !status.ok()) Fail(status);
 }
 
 absl::Status DecodeTransfer::CheckOffer() const {
@@ -124,11 +133,6 @@ std::vector<KvTransport*> DecodeTransfer::CommonTransports() const {
 bool DecodeTransfer::TryCredit() {
   if (state_ != DecodeState::kOffered) return true;
   if (!met()) return false;
-  context_->timers->Cancel(std::exchange(meet_timer_, 0));
-  if (absl::Status status = CheckOffer(); !status.ok()) {
-    Fail(status);
-    return true;
-  }
   return Map();
 }
 

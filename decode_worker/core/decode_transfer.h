@@ -61,6 +61,7 @@ class DecodeTransfer {
  private:
   // Blocks of the history: of all that the handoff brings.
   int prompt_blocks() const;
+  void Meet();
   absl::Status CheckOffer() const;
   void RejectOffer(const absl::Status& status);
   int GrowthBlocks() const;

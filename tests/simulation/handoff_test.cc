@@ -527,6 +527,22 @@ TEST_F(HandoffTest, AFullDecodePoolMakesOffersWait) {
   ExpectClean(*decode_);
 }
 
+// Those behind the first that waits have met their prefill worker as well.
+TEST_F(HandoffTest, ALongWaitForBlocksIsNoMissedMeeting) {
+  SimWorkerOptions options;
+  options.blocks = 10;  // one request at a time
+  options.backend.step_cost = absl::Milliseconds(500);
+  ASSERT_GE(10 * options.backend.step_cost, options.handoff.meet_timeout);
+  Start(options);
+  std::vector<Leg> ps(3), ds(3);
+  for (int i = 0; i < 3; ++i) StartPair(Request(10 + i, 90, 20), ps[i], ds[i]);
+  ASSERT_TRUE(RunUntil([&] {
+    return std::all_of(ds.begin(), ds.end(),
+                       [](const Leg& d) { return d.ended.has_value(); });
+  }));
+  for (const Leg& d : ds) EXPECT_TRUE(d.ended->ok()) << *d.ended;
+}
+
 TEST_F(HandoffTest, PreemptedSequencesRecomputeTheSameTokens) {
   SimWorkerOptions options;
   options.blocks = 14;
