@@ -1,6 +1,7 @@
 """Load whose right answers are known: every answer is compared with what an
 undisturbed cluster said, also the part that came before an error."""
 
+import collections
 import dataclasses
 import json
 import random
@@ -35,9 +36,10 @@ class Case:
     max_tokens: int
     seed: int
     sampling: tuple  # (name, value) pairs
+    more: tuple = ()  # the same, of the request
 
     def grpc_fields(self):
-        return {'ids': {'ids': self.prompt},
+        return {'ids': {'ids': self.prompt}, **dict(self.more),
                 'sampling': {'seed': self.seed, **dict(self.sampling)},
                 'stop': {'max_tokens': self.max_tokens, 'ignore_eos': True}}
 
@@ -47,15 +49,16 @@ class Case:
             sampling['mirostat'] = 2  # HTTP names the version
         return {'model': MODEL, 'prompt': list(self.prompt), 'stream': True,
                 'max_tokens': self.max_tokens, 'ignore_eos': True,
-                'seed': self.seed, 'return_token_ids': True, **sampling}
+                'seed': self.seed, 'return_token_ids': True, **sampling,
+                **dict(self.more)}
 
 
-@dataclasses.dataclass(frozen=True)
-class Right:
-    """The right answer to a case."""
+@dataclasses.dataclass
+class Said:
+    """One of a request's answers, or what came of it."""
 
-    ids: list
-    text: str
+    ids: list = dataclasses.field(default_factory=list)
+    text: str = ''
 
 
 # All kinds of state that has to be right where a request goes on: none, draws,
@@ -78,6 +81,9 @@ def make_cases(rng):
         for sampling in SAMPLING[i % 2::2]:
             cases.append(Case(tuple(prompt), rng.randrange(16, 48),
                               rng.randrange(1, 1 << 30), sampling))
+    # Several answers of one prompt, and the better of two.
+    for more in ((('n', 2),), (('best_of', 2),)):
+        cases.append(Case(tuple(head), 20, 7, SAMPLING[1], more))
     return cases
 
 
@@ -104,30 +110,34 @@ class Outcome:
         return self.end - self.begin
 
 
-def compare(ids, text, right, whole):
-    """What is wrong with an answer, or with its beginning; '' if nothing is."""
-    if whole and len(ids) != len(right.ids):
-        return f'{len(ids)} tokens instead of {len(right.ids)}'
-    for i, (got, wanted) in enumerate(zip(ids, right.ids)):
-        if got != wanted:
-            return f'token {i} is {got} instead of {wanted}'
-    if len(ids) > len(right.ids):
-        return f'{len(ids)} tokens of at most {len(right.ids)}'
-    if text != (right.text if whole else right.text[:len(text)]):
-        return f'the text is {text!r} instead of {right.text!r}'
+def compare(said, right, whole):
+    """What is wrong with answers, or with their beginnings; '' if nothing is.
+    Both are {sample: Said}."""
+    if not set(said) <= set(right) or whole and set(said) != set(right):
+        return f'answers {sorted(said)} instead of {sorted(right)}'
+    for sample, got in said.items():
+        wanted = right[sample]
+        ids, text = wanted.ids, wanted.text
+        if not whole:
+            ids, text = ids[:len(got.ids)], text[:len(got.text)]
+        if (got.ids, got.text) != (ids, text):
+            return f'answer {sample} is {got} instead of {wanted}'
     return ''
 
 
 def ask_grpc(api, case, right, leave_after=None, deadline=DEADLINE_S):
+    """(Outcome, {sample: Said}) of one call."""
     outcome = Outcome('grpc', time.monotonic())
-    answer = Answer()
+    answers = collections.defaultdict(Answer)
     try:
         call = api.generate(timeout=deadline, **case.grpc_fields())
         for response in call:
-            answer.add(response)
-            if leave_after is not None and len(answer.ids) >= leave_after:
+            answers[response.frame.sample].add(response)
+            outcome.tokens += len(response.frame.tokens)
+            if leave_after is not None and outcome.tokens >= leave_after:
                 call.cancel()
-        answer.check_finished()
+        for answer in answers.values():
+            answer.check_finished()
         outcome.reason = 'ok'
     except grpc.RpcError as error:
         failure = api.describe(error)
@@ -142,16 +152,17 @@ def ask_grpc(api, case, right, leave_after=None, deadline=DEADLINE_S):
     except AssertionError as error:
         outcome.wrong = str(error)
     outcome.end = time.monotonic()
-    outcome.tokens = len(answer.ids)
+    said = {sample: Said(answer.ids, answer.text)
+            for sample, answer in answers.items()}
     if right is not None:
         outcome.wrong = outcome.wrong or compare(
-            answer.ids, answer.text, right, outcome.reason == 'ok')
-    return outcome, Right(answer.ids, answer.text)
+            said, right, outcome.reason == 'ok')
+    return outcome, said
 
 
 def ask_http(session, address, case, right):
     outcome = Outcome('http', time.monotonic())
-    ids, texts = [], []
+    said = collections.defaultdict(Said)
     try:
         with session.post(f'http://{address}/v1/completions',
                           json=case.http_body(), stream=True,
@@ -161,20 +172,18 @@ def ask_http(session, address, case, right):
                 outcome.reason = str(error['code'] or error['type']).upper()
                 outcome.message = error['message']
             else:
-                outcome.reason, outcome.message = _read_events(
-                    response, ids, texts)
+                outcome.reason, outcome.message = _read_events(response, said)
     except requests.RequestException as error:
         outcome.reason = 'http connection'
         outcome.message = repr(error)
     outcome.end = time.monotonic()
-    outcome.tokens = len(ids)
-    outcome.wrong = compare(
-        ids, ''.join(texts), right, outcome.reason == 'ok')
+    outcome.tokens = sum(len(each.ids) for each in said.values())
+    outcome.wrong = compare(said, right, outcome.reason == 'ok')
     return outcome
 
 
-def _read_events(response, ids, texts):
-    """(reason, message) of a stream; what it says is added to the lists."""
+def _read_events(response, said):
+    """(reason, message) of a stream; what it says is added to `said`."""
     for line in response.iter_lines():
         if not line.startswith(b'data: '):
             continue
@@ -186,8 +195,9 @@ def _read_events(response, ids, texts):
             error = event['error']
             return str(error['code'] or error['type']).upper(), error['message']
         for choice in event['choices']:
-            ids += choice.get('token_ids') or []
-            texts.append(choice['text'])
+            answer = said[choice['index']]
+            answer.ids += choice.get('token_ids') or []
+            answer.text += choice['text']
     return 'http connection', 'the stream ended without [DONE]'
 
 
@@ -265,7 +275,7 @@ class Load:
 
 
 def record(api, cases):
-    """{case: Right}, of a cluster that nobody disturbs."""
+    """{case: {sample: Said}}, of a cluster that nobody disturbs."""
     right = {}
     threads = []
     failures = []
