@@ -6,13 +6,13 @@ find_package(PkgConfig REQUIRED)                 # pkg-config
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8) # libpcre2-dev
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc) # libutf8proc-dev
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash) # libxxhash-dev
+find_package(CLI11 CONFIG REQUIRED)              # libcli11-dev
 find_package(nlohmann_json REQUIRED)             # nlohmann-json3-dev
 if(PENSTOCK_RPC)
   # Protobuf before gRPC: gRPC's config expects its targets.
   find_package(Protobuf REQUIRED)                # libprotobuf-dev
   find_package(gRPC CONFIG REQUIRED)             # libgrpc++-dev
   find_package(prometheus-cpp CONFIG REQUIRED)   # prometheus-cpp-dev
-  find_package(CLI11 CONFIG REQUIRED)            # libcli11-dev
   pkg_check_modules(READLINE REQUIRED IMPORTED_TARGET readline) # libreadline-dev
   find_package(Boost CONFIG REQUIRED)            # libboost-dev: Asio and Beast
 endif()
