@@ -23,7 +23,7 @@ PAGES_IN_USE = ('active', 'in_transfer', 'quarantined')
 KV_MEMORY = '40MiB'
 # Of links between prefill and decode, so that transfers take long enough to be
 # hit: a page of 16 tokens has 368,640 bytes.
-DATA_RATE = 6 << 20
+DATA_RATE = 24 << 20
 
 
 class Host:
@@ -31,15 +31,16 @@ class Host:
     router's ear for them, goes through proxies. KV travels to decode-0 over
     TCP, to decode-1 over shared memory."""
 
-    def __init__(self, kv_memory=KV_MEMORY):
+    def __init__(self, kv_memory=KV_MEMORY, logs=None):
         self._kv_memory = kv_memory
+        self._logs = logs
         # Workers find each other by a key that strangers lack.
         self._key = tempfile.NamedTemporaryFile(mode='w', suffix='.key')
         self._key.write('the key of one test')
         self._key.flush()
         self.proxies = {}
         self.router = Server('router', 'router', '--cluster-key-file',
-                             self._key.name, http=True)
+                             self._key.name, http=True, logs=logs)
         self.servers = {'router': self.router}
         for role in ('prefill', 'decode'):
             for i in range(2):
@@ -54,7 +55,8 @@ class Host:
             '--data-listen', f'127.0.0.1:{data}', '--data-advertise',
             '127.0.0.2', '--threads', 1, '--host-workers', 4, '--kv-memory',
             self._kv_memory, '--cluster-key-file', self._key.name,
-            '--transport', 'tcp' if name == 'decode-0' else 'auto')
+            '--transport', 'tcp' if name == 'decode-0' else 'auto',
+            logs=self._logs)
         self.servers[name] = server
         self.proxies[name, 'control'] = TcpProxy(control, server.grpc)
         self.proxies[name, 'registry'] = TcpProxy(registry, self.router.grpc)
@@ -212,7 +214,8 @@ class Chaos:
         self._log = log
         self._queue = []
         self._order = itertools.count()
-        self.counts = {}
+        self.counts = {}  # by kind
+        self.moments = []  # of all of them, on the monotonic clock
 
     def run(self, seconds, kills):
         begin = time.monotonic()
@@ -243,6 +246,7 @@ class Chaos:
 
     def _count(self, kind, what):
         self.counts[kind] = self.counts.get(kind, 0) + 1
+        self.moments.append(time.monotonic())
         self._log(f'{kind} {what}')
 
     def _pick(self, again, names=None):
@@ -335,4 +339,4 @@ class Chaos:
 
     def _burst(self):
         self._count('burst', 'of long requests')
-        self._load.burst(self._rng, 6)
+        self._load.burst(self._rng, 4)

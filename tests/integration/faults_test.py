@@ -30,6 +30,12 @@ GRPC_STREAMS = 9
 HTTP_STREAMS = 3
 SETTLE_S = 60
 CLIENT_WAITS_S = 1.0
+# As many attempts without a token does the router make.
+ATTEMPTS = 3
+# A fault of before may be what a request meets.
+FAULT_LASTS_S = 5
+# Answers that took longer are listed.
+SLOW_S = 10
 # What a fault may make of a request.
 TYPED = {
     'WORKER_LOST', 'NO_WORKERS', 'TRANSFER_FAILED', 'QUEUE_FULL', 'DEADLINE',
@@ -45,12 +51,12 @@ MAX_GROWTH_DESCRIPTORS = 64
 class Run:
     """One run: load and faults, then the checks."""
 
-    def __init__(self, seconds, kills, seed, print_line):
+    def __init__(self, seconds, kills, seed, print_line=print, logs=None):
         self._seconds = seconds
         self._kills = kills
         self._seed = seed
         self._print = print_line
-        self._host = Host()
+        self._host = Host(logs=logs)
         self._began = time.monotonic()
 
     def log(self, line):
@@ -101,9 +107,13 @@ class Run:
             test.assertEqual(record(api, cases), right)
         self._check_ends(test)
 
-    def _excused(self, outcome, watch):
-        """Whether nobody could have answered: the router had gone, or all of a
-        role."""
+    def _excused(self, outcome, watch, chaos):
+        """Whether the request may fail: the router had gone, or all of a role,
+        or as many faults came as the router makes attempts."""
+        met = sum(outcome.begin - FAULT_LASTS_S <= moment <= outcome.end
+                  for moment in chaos.moments)
+        if met >= ATTEMPTS:
+            return True
         # A client may not ask anew where it was refused just before.
         begin = outcome.begin - CLIENT_WAITS_S
         return any(
@@ -120,13 +130,14 @@ class Run:
         self._print(f'faults in {lasted:.0f} s: {faults}')
         self._print(f'{len(outcomes)} requests: ' + ', '.join(
             f'{count} {reason}' for reason, count in reasons.most_common()))
+        unexcused = [o for o in failed if not self._excused(o, watch, chaos)]
         for name in self._host.servers:
             away = [a.end - a.begin for a in watch.absences()
                     if a.server == name]
             self._print(f'{name} was away {len(away)} times, at most '
                         f'{max(away, default=0):.1f} s')
-        for outcome in failed:
-            if not self._excused(outcome, watch):
+        for outcome in outcomes:
+            if outcome in unexcused or outcome.seconds() > SLOW_S:
                 self._print(f'at {outcome.begin - self._began:.2f} s for '
                             f'{outcome.seconds():.2f} s, after '
                             f'{outcome.tokens} tokens: {outcome.reason}: '
@@ -176,7 +187,7 @@ class Run:
 class FaultsTest(unittest.TestCase):
 
     def test_a_cluster_outlives_its_parts(self):
-        Run(seconds=30, kills=8, seed=1, print_line=print).check(self)
+        Run(seconds=30, kills=8, seed=1).check(self)
 
     def test_a_worker_gives_up_what_a_silent_router_wanted(self):
         host = Host(kv_memory='160MiB')
@@ -200,13 +211,15 @@ def main():
     parser.add_argument('--seconds', type=float, default=300)
     parser.add_argument('--kills', type=int, default=50)
     parser.add_argument('--seed', default='1')
+    parser.add_argument('--logs', help='folder for what the servers log')
     arguments = parser.parse_args()
 
     class LongRun(unittest.TestCase):
 
         def test_a_cluster_outlives_its_parts(self):
             Run(arguments.seconds, arguments.kills, arguments.seed,
-                lambda line: print(line, flush=True)).check(self)
+                lambda line: print(line, flush=True),
+                arguments.logs).check(self)
 
     result = unittest.TextTestRunner(verbosity=2).run(
         unittest.defaultTestLoader.loadTestsFromTestCase(LongRun))

@@ -61,7 +61,7 @@ class Server:
     """One server. Killed and started any number of times; what it wrote in all
     of its lives is kept. Used by one thread, but for the plain attributes."""
 
-    def __init__(self, name, role, *arguments, http=False):
+    def __init__(self, name, role, *arguments, http=False, logs=None):
         self.name = name
         self.role = role
         self.grpc = f'127.0.0.1:{stable_port()}'
@@ -77,7 +77,10 @@ class Server:
             self._arguments += ['--http', self.http]
         if role != 'router':
             self._arguments += ['--name', name]
-        self._log = tempfile.TemporaryFile(mode='w+')
+        # For the caller to keep, in the folder that it gave.
+        self._log = (tempfile.TemporaryFile(mode='a+') if logs is None
+                     else open(pathlib.Path(logs) / f'{name}.log', mode='a+',
+                               encoding='utf-8'))
         self._process = None
         self._draining = False
 
