@@ -215,7 +215,7 @@ class Chaos:
         self._queue = []
         self._order = itertools.count()
         self.counts = {}  # by kind
-        self.moments = []  # of all of them, on the monotonic clock
+        self._effects = []  # (begin, end), on the monotonic clock
 
     def run(self, seconds, kills):
         begin = time.monotonic()
@@ -238,16 +238,23 @@ class Chaos:
             _, _, act = heapq.heappop(self._queue)
             act()
 
+    def met(self, begin, end):
+        """How many faults somebody met who was there from `begin` to `end`."""
+        return sum(first <= end and begin <= last
+                   for first, last in self._effects)
+
     def _at(self, moment, act):
         heapq.heappush(self._queue, (moment, next(self._order), act))
 
     def _after(self, seconds, act):
         self._at(time.monotonic() + seconds, act)
 
-    def _count(self, kind, what):
+    def _count(self, kind, what, seconds=0):
         self.counts[kind] = self.counts.get(kind, 0) + 1
-        self.moments.append(time.monotonic())
-        self._log(f'{kind} {what}')
+        now = time.monotonic()
+        # Others take a moment to notice.
+        self._effects.append((now, now + seconds + 1))
+        self._log(f'{kind} {what}' + f' for {seconds:.1f} s' * (seconds > 0))
 
     def _pick(self, again, names=None):
         """Somebody who can be spared: not the last one of its role. Without
@@ -301,7 +308,7 @@ class Chaos:
         self._watch.gone(name)
         self._host.servers[name].freeze()
         seconds = self._rng.uniform(1, 4)
-        self._count('freeze', f'{name} for {seconds:.1f} s')
+        self._count('freeze', name, seconds)
         self._after(seconds, self._host.servers[name].thaw)
 
     def _cut(self):
@@ -330,7 +337,7 @@ class Chaos:
         self._watch.gone(name, held=True)
         self._host.proxies[name, link].hold()
         seconds = self._rng.uniform(1, 5)
-        self._count('hold', f'{link} of {name} for {seconds:.1f} s')
+        self._count('hold', f'{link} of {name}', seconds)
 
         def release():
             self._host.proxies[name, link].release()

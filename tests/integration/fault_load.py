@@ -105,6 +105,7 @@ class Outcome:
     reason: str = ''  # 'ok', 'left' by the client, else the error's name
     message: str = ''
     wrong: str = ''  # what no fault may do
+    excuse: str | None = None  # of a failure, once it is judged
 
     def seconds(self):
         return self.end - self.begin

@@ -32,8 +32,6 @@ SETTLE_S = 60
 CLIENT_WAITS_S = 1.0
 # As many attempts without a token does the router make.
 ATTEMPTS = 3
-# A fault of before may be what a request meets.
-FAULT_LASTS_S = 5
 # Answers that took longer are listed.
 SLOW_S = 10
 # What a fault may make of a request.
@@ -95,6 +93,9 @@ class Run:
         watch.stop()
         self.log('all workers are ready')
 
+        for outcome in outcomes:
+            if outcome.reason not in ('ok', 'left'):
+                outcome.excuse = self._excuse(outcome, watch, chaos)
         self._report(outcomes, chaos, watch, lasted)
         test.assertEqual(hung, 0, 'clients hang')
         test.assertEqual(broken, [])
@@ -107,19 +108,18 @@ class Run:
             test.assertEqual(record(api, cases), right)
         self._check_ends(test)
 
-    def _excused(self, outcome, watch, chaos):
-        """Whether the request may fail: the router had gone, or all of a role,
-        or as many faults came as the router makes attempts."""
-        met = sum(outcome.begin - FAULT_LASTS_S <= moment <= outcome.end
-                  for moment in chaos.moments)
-        if met >= ATTEMPTS:
-            return True
+    def _excuse(self, outcome, watch, chaos):
+        """Why a request may have failed; '' if it need not have."""
         # A client may not ask anew where it was refused just before.
         begin = outcome.begin - CLIENT_WAITS_S
-        return any(
-            watch.all_away_at_once(names, begin, outcome.end)
-            for names in (['router'], self._host.of_role('prefill'),
-                          self._host.of_role('decode')))
+        if watch.all_away_at_once(['router'], begin, outcome.end):
+            return 'no router'
+        decodes = self._host.of_role('decode')
+        if watch.all_away_at_once(decodes, begin, outcome.end):
+            return 'no decode worker'
+        if chaos.met(outcome.begin, outcome.end) >= ATTEMPTS:
+            return f'{ATTEMPTS} faults or more'
+        return ''
 
     def _report(self, outcomes, chaos, watch, lasted):
         faults = ', '.join(f'{count} {kind}' for kind, count
@@ -130,14 +130,16 @@ class Run:
         self._print(f'faults in {lasted:.0f} s: {faults}')
         self._print(f'{len(outcomes)} requests: ' + ', '.join(
             f'{count} {reason}' for reason, count in reasons.most_common()))
-        unexcused = [o for o in failed if not self._excused(o, watch, chaos)]
+        excuses = collections.Counter(o.excuse or 'none' for o in failed)
+        self._print(f'{len(failed)} failed; excuses: ' + ', '.join(
+            f'{count} {why}' for why, count in excuses.most_common()))
         for name in self._host.servers:
             away = [a.end - a.begin for a in watch.absences()
                     if a.server == name]
             self._print(f'{name} was away {len(away)} times, at most '
                         f'{max(away, default=0):.1f} s')
         for outcome in outcomes:
-            if outcome in unexcused or outcome.seconds() > SLOW_S:
+            if outcome.excuse == '' or outcome.seconds() > SLOW_S:
                 self._print(f'at {outcome.begin - self._began:.2f} s for '
                             f'{outcome.seconds():.2f} s, after '
                             f'{outcome.tokens} tokens: {outcome.reason}: '
