@@ -1,5 +1,6 @@
 #include "common/rpc/server.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <utility>
@@ -99,10 +100,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   builder.AddChannelArgument(
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  const int keepalive_ms =
-      static_cast<int>(absl::ToInt64Milliseconds(options.keepalive));
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive_ms);
+  // A client that vanished without a word is found.
+  const int keepalive = static_cast<int>(std::clamp<int64_t>(
+      absl::ToInt64Milliseconds(options.keepalive), 100, 3'600'000));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // Reflection is the only synchronous service.
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);

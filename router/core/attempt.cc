@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/sometimes.h"
 #include "common/peer/error_reason.h"
 
 namespace penstock {
@@ -23,6 +24,20 @@ int Vagueness(LegKind kind, const absl::Status& status) {
       return kind == LegKind::kPrefill ? 1 : 0;
     default:
       return 0;
+  }
+}
+
+// The same request may do better elsewhere, or here a little later.
+bool MaySucceedElsewhere(const absl::Status& status) {
+  switch (ErrorInfoOf(status).reason) {
+    case ErrorReason::kQueueFull:
+    case ErrorReason::kWorkerLost:
+    case ErrorReason::kTransferFailed:
+    case ErrorReason::kDraining:
+    case ErrorReason::kCancelled:  // by its partner, if not by us
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -96,6 +111,17 @@ std::vector<LegId> Attempt::TakeCancellable() {
     legs.push_back(prefill_->id);
   }
   return legs;
+}
+
+std::vector<KeptPrefix> Attempt::kept() const {
+  std::vector<KeptPrefix> kept;
+  auto add = [&](const Leg& leg) {
+    const int tokens = leg.lost ? 0 : ErrorInfoOf(leg.status).kept_tokens;
+    if (tokens > 0) kept.push_back({leg.worker, tokens});
+  };
+  add(decode_);
+  if (prefill_.has_value()) add(*prefill_);
+  return kept;
 }
 
 int Attempt::held_loads() const {
@@ -191,17 +217,16 @@ AttemptStep Attempt::OnLegDone(LegKind kind) {
 
 AttemptStep Attempt::OnLegFailed(LegKind kind) {
   if (!AnyOpen()) return EndWithReason();
+  AttemptStep step;
   if (kind == LegKind::kPrefill && state_ == AttemptState::kStreaming) {
     // Its token is delivered. Either decode has the KV, and shows it by
-    // decoding, or it learns of the failure as we did; nothing can be tried
-    // again anyway.
-    AttemptStep step;
+    // decoding, or it learns of the failure as we did.
+    Sometimes<"prefill failed after its token was delivered">();
     if (!merger_.decoding()) step.next = AttemptStep::Next::kAwait;
     return step;
   }
-  if (Vagueness(kind, leg(kind).status) == 0) return EndWithReason();
+  if (!MaySucceedElsewhere(leg(kind).status)) return EndWithReason();
   MoveTo(AttemptState::kSettling);
-  AttemptStep step;
   step.next = AttemptStep::Next::kSettle;
   return step;
 }
@@ -216,11 +241,7 @@ AttemptStep Attempt::OnWorkerLost(LegKind kind, const absl::Status& why) {
   if (state_ == AttemptState::kSettling) {
     return AnyOpen() ? AttemptStep() : EndWithReason();
   }
-  if (kind == LegKind::kPrefill && state_ == AttemptState::kStreaming) {
-    return OnLegFailed(kind);
-  }
-  // No doubt about the reason, and nobody to leave out: it is gone.
-  return End(why, Blame::kNobody);
+  return OnLegFailed(kind);
 }
 
 AttemptStep Attempt::OnTimeout() {
@@ -269,14 +290,21 @@ AttemptStep Attempt::EndWithReason() {
                Blame::kDecode);
   }
   const ErrorReason reason = ErrorInfoOf(best->status).reason;
+  const bool between = reason == ErrorReason::kTransferFailed ||
+                       reason == ErrorReason::kWorkerLost;
+  // A worker that is gone explains the rest, and there is nobody to leave out.
+  for (const Leg* lost : {&decode_, prefill_ ? &*prefill_ : nullptr}) {
+    if (lost != nullptr && lost->lost &&
+        (between || reason == ErrorReason::kCancelled)) {
+      return End(lost->status, Blame::kNobody);
+    }
+  }
   if (reason == ErrorReason::kCancelled) {
     return End(MakeError(ErrorReason::kTransferFailed,
                          absl::StrCat("worker ", best->worker.name,
                                       " gave up: ", best->status.message())),
                Blame::kPair);
   }
-  const bool between = reason == ErrorReason::kTransferFailed ||
-                       reason == ErrorReason::kWorkerLost;
   const Blame blame = between && prefill_.has_value() ? Blame::kPair
                       : kind == LegKind::kDecode      ? Blame::kDecode
                                                       : Blame::kPrefill;

@@ -9,6 +9,7 @@
 #include "common/peer/leg.h"
 #include "router/core/frame_merger.h"
 #include "router/core/router_ports.h"
+#include "router/core/routing_policy.h"
 #include "router/core/worker_registry.h"
 
 namespace penstock {
@@ -18,7 +19,7 @@ enum class AttemptState {
   kOpening,    // not every leg was accepted yet
   kAccepted,   // every leg was; no token was delivered
   kStreaming,  // tokens were delivered
-  kSettling,   // failed; the other leg was cancelled and may know the reason
+  kSettling,   // failed; the other leg may know why, and what it keeps
   kSucceeded,  // the last frame was delivered
   kFailed,
   kAbandoned,  // the router gave up: cancelled, or past the deadline
@@ -36,7 +37,7 @@ struct AttemptStep {
   enum class Next {
     kGoOn,
     kAwait,   // a leg may or may not settle this: call OnTimeout in a while
-    kSettle,  // cancel the legs that are open, then as kAwait, but soon
+    kSettle,  // as kAwait, but soon: the other leg's worker hears of it too
     kEnd,     // ended, with `status`; cancel what is open unless it is OK
   };
   bool admitted = false;           // every leg is accepted now
@@ -89,6 +90,9 @@ class Attempt {
   std::vector<LegId> TakeCancellable();
   // True once: then the leg is to be cancelled now.
   bool TakeCancel(LegKind kind);
+  // The KV that its legs' workers hold for the next attempt, as far as they
+  // have said so.
+  std::vector<KeptPrefix> kept() const;
   int held_loads() const;
 
  private:

@@ -152,15 +152,35 @@ TEST(AttemptTest, AClearReasonEndsAtOnce) {
   }
 }
 
-TEST(AttemptTest, ALostWorkerEndsWithoutBlame) {
+// The other leg's worker learns of the loss too, and says what it keeps.
+TEST(AttemptTest, ALostWorkersPartnerIsHeard) {
+  const absl::Status lost = MakeError(ErrorReason::kWorkerLost, "gone");
   Attempt attempt = Make(true);
-  AttemptStep step =
-      attempt.OnWorkerLost(kD, MakeError(ErrorReason::kWorkerLost, "gone"));
+  EXPECT_EQ(attempt.OnWorkerLost(kD, lost).next, Next::kSettle);
+  EXPECT_THAT(attempt.unfinished(), ElementsAre(1, 2));
+  AttemptStep step = attempt.OnLegFinished(
+      kP, WithKeptTokens(MakeError(ErrorReason::kTransferFailed, "alone"), 48));
+  EXPECT_EQ(step.next, Next::kEnd);
+  EXPECT_EQ(step.status, lost) << "the loss explains the rest";
+  EXPECT_EQ(step.blame, Blame::kNobody);
+  ASSERT_EQ(attempt.kept().size(), 1u);
+  EXPECT_EQ(attempt.kept()[0].worker.name, "p");
+  EXPECT_EQ(attempt.kept()[0].tokens, 48);
+  attempt.OnLegFinished(kD, absl::CancelledError("late"));
+  EXPECT_THAT(attempt.unfinished(), IsEmpty());
+}
+
+TEST(AttemptTest, ALostWorkersPartnerIsNotWaitedForForEver) {
+  Attempt attempt = Make(true);
+  attempt.OnWorkerLost(kP, MakeError(ErrorReason::kWorkerLost, "gone"));
+  AttemptStep step = attempt.OnTimeout();
   EXPECT_EQ(step.next, Next::kEnd);
   EXPECT_EQ(step.blame, Blame::kNobody);
-  EXPECT_THAT(attempt.unfinished(), ElementsAre(1, 2));
-  attempt.OnLegFinished(kD, absl::CancelledError("late"));
-  EXPECT_THAT(attempt.unfinished(), ElementsAre(2));
+  EXPECT_THAT(attempt.TakeCancellable(), ElementsAre(1, 2));
+  // Whatever a worker says after it was lost is not believed.
+  attempt.OnLegFinished(
+      kP, WithKeptTokens(MakeError(ErrorReason::kCancelled, "late"), 48));
+  EXPECT_THAT(attempt.kept(), IsEmpty());
 }
 
 TEST(AttemptTest, AnAbandonedAttemptAbsorbsEverything) {

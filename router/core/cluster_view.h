@@ -35,6 +35,7 @@ struct WorkerView {
   LoadShare reserved;
 
   bool ready() const { return reported.health == WorkerHealth::kReady; }
+  bool drains() const { return reported.health == WorkerHealth::kDraining; }
 
   // Requests on the worker now: the last report corrected by what was reserved
   // and released since, never under this router's own; without fresh reports

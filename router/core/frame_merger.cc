@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 
 namespace penstock {
@@ -41,15 +41,25 @@ FrameMerger::FrameMerger(const MergeOptions& options)
       open_(options.samples),
       // The first prompt token has none.
       prompt_next_(std::max(1, options.scored_before)) {
-  for (Sample& sample : samples_) {
-    sample.decode.expected = options.handoff && !options.deferred ? 1 : 0;
+  CHECK(options.starts.size() <= samples_.size());
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    Sample& sample = samples_[i];
+    if (i < options.starts.size()) {
+      sample.first = sample.next = options.starts[i].first;
+      sample.complete = options.starts[i].ended;
+      open_ -= sample.complete;
+    }
+    sample.prefill.expected = sample.first;
+    sample.decode.expected =
+        sample.first + (options.handoff && !options.deferred ? 1 : 0);
   }
 }
 
 bool FrameMerger::prefilled() const {
   return options_.deferred ||
-         std::all_of(samples_.begin(), samples_.end(),
-                     [](const Sample& sample) { return sample.next > 0; });
+         std::all_of(samples_.begin(), samples_.end(), [](const Sample& s) {
+           return s.complete || s.next > s.first;
+         });
 }
 
 absl::Status FrameMerger::Push(LegKind leg, TokenFrame frame) {
@@ -95,24 +105,12 @@ absl::Status FrameMerger::PushTokens(LegKind leg, TokenFrame frame) {
   Sample& sample = samples_[frame.sample];
   Leg& from = leg == LegKind::kPrefill ? sample.prefill : sample.decode;
   if (sample.complete || from.ended) return absl::OkStatus();
-  const int64_t end =
-      int64_t{frame.first_index} + static_cast<int64_t>(frame.tokens.size());
-  if (frame.first_index < 0 || frame.first_index > from.expected ||
-      end > std::numeric_limits<int>::max()) {
-    return absl::InternalError(absl::StrCat(
-        "the ", Name(leg), " worker sent token ", frame.first_index,
-        " where token ", from.expected, " was expected"));
-  }
+  RETURN_IF_ERROR(CheckIndices(leg, frame, from.expected));
   from.ended = frame.finish != FinishReason::kNone;
-  if (from.ended && end < from.expected) {
-    return absl::InternalError(absl::StrCat("the ", Name(leg),
-                                            " worker ended after token ", end,
-                                            " having sent ", from.expected));
-  }
   decoding_ |= leg == LegKind::kDecode && !frame.tokens.empty();
   TrimTo(from.expected, frame);
   if (frame.tokens.empty() && !from.ended) return absl::OkStatus();
-  from.expected = static_cast<int>(end);
+  from.expected = frame.first_index + static_cast<int>(frame.tokens.size());
   if (Ready(sample, frame)) {
     Append(sample, std::move(frame));
     Release(sample);
@@ -124,6 +122,27 @@ absl::Status FrameMerger::PushTokens(LegKind leg, TokenFrame frame) {
         "the decode worker is ", held_tokens_, " tokens ahead of prefill"));
   }
   sample.held.push_back(std::move(frame));
+  return absl::OkStatus();
+}
+
+absl::Status FrameMerger::CheckIndices(LegKind leg, const TokenFrame& frame,
+                                       int expected) const {
+  const int64_t end =
+      int64_t{frame.first_index} + static_cast<int64_t>(frame.tokens.size());
+  auto wrong = [&](auto... what) {
+    return absl::InternalError(
+        absl::StrCat("the ", Name(leg), " worker ", what...));
+  };
+  if (frame.first_index < 0 || frame.first_index > expected) {
+    return wrong("sent token ", frame.first_index, " where token ", expected,
+                 " was expected");
+  }
+  if (end > options_.max_tokens) {
+    return wrong("sent ", end, " of at most ", options_.max_tokens, " tokens");
+  }
+  if (frame.finish != FinishReason::kNone && end < expected) {
+    return wrong("ended after token ", end, " having sent ", expected);
+  }
   return absl::OkStatus();
 }
 

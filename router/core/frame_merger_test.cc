@@ -177,6 +177,50 @@ TEST(FrameMergerTest, ThePromptComesFirstWithoutGapsOrDoubles) {
   EXPECT_TRUE(merger.complete());
 }
 
+TEST(FrameMergerTest, GoesOnWhereAnEarlierAttemptEnded) {
+  FrameMerger handoff({.handoff = true, .starts = {{.first = 5}}});
+  EXPECT_FALSE(handoff.prefilled());
+  ASSERT_TRUE(handoff.Push(kD, Frame(6, 2)).ok());
+  EXPECT_THAT(Ids(handoff), IsEmpty());
+  ASSERT_TRUE(handoff.Push(kP, Frame(5, 1)).ok());
+  EXPECT_TRUE(handoff.prefilled());
+  EXPECT_THAT(Ids(handoff), ElementsAre(5, 6, 7));
+  EXPECT_EQ(handoff.received(), 3);
+  // Decode that makes everything again gives what is missing only.
+  FrameMerger again({.deferred = true, .starts = {{.first = 5}}});
+  ASSERT_TRUE(again.Push(kD, Frame(0, 4)).ok());
+  ASSERT_TRUE(again.Push(kD, Frame(4, 3, FinishReason::kStop)).ok());
+  EXPECT_THAT(Ids(again), ElementsAre(5, 6));
+  FrameMerger gap({.starts = {{.first = 5}}});
+  EXPECT_FALSE(gap.Push(kD, Frame(6, 1)).ok());
+}
+
+TEST(FrameMergerTest, SamplesThatHaveEndedStayEnded) {
+  FrameMerger merger(
+      {.samples = 3, .starts = {{.first = 2}, {.first = 4, .ended = true}}});
+  auto push = [&](int sample, TokenFrame frame) {
+    frame.sample = sample;
+    return merger.Push(kD, frame).ok();
+  };
+  EXPECT_TRUE(push(1, Frame(4, 1, FinishReason::kStop)));
+  EXPECT_THAT(merger.Take(), IsEmpty());
+  TokenFrame end = Frame(2, 1, FinishReason::kStop);
+  end.usage.prompt_tokens = 7;
+  EXPECT_TRUE(push(2, Frame(0, 1, FinishReason::kStop)));
+  EXPECT_TRUE(push(0, end));
+  EXPECT_TRUE(merger.complete());
+  std::vector<TokenFrame> frames = merger.Take();
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[0].usage.prompt_tokens, 0);
+  EXPECT_EQ(frames[1].usage.prompt_tokens, 7);
+}
+
+TEST(FrameMergerTest, NobodyGivesMoreThanWasAskedFor) {
+  FrameMerger merger({.max_tokens = 4, .starts = {{.first = 2}}});
+  EXPECT_FALSE(merger.Push(kD, Frame(2, 3)).ok());
+  EXPECT_TRUE(merger.Push(kD, Frame(2, 2, FinishReason::kLength)).ok());
+}
+
 TEST(FrameMergerTest, NothingFollowsTheLastFrame) {
   FrameMerger merger({.handoff = true});
   ASSERT_TRUE(merger.Push(kP, Frame(0, 1, FinishReason::kLength)).ok());

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/sometimes.h"
 #include "common/model/kv_layout.h"
 #include "common/peer/error_reason.h"
 
@@ -20,6 +21,11 @@ bool CanHandOff(const WorkerInfo& prefill, const WorkerInfo& decode) {
                                         decode.transports.end(),
                                         kind) != decode.transports.end();
                      });
+}
+
+bool Avoided(const RequestFacts& request, const WorkerInfo& info) {
+  return std::find(request.avoid.begin(), request.avoid.end(), info.key.name) !=
+         request.avoid.end();
 }
 
 // How a worker's memory pressure stretches work: 0 when empty, without bound
@@ -50,8 +56,8 @@ absl::StatusOr<Placement> LeastTimePolicy::Place(const RequestFacts& request,
                                                  const ClusterView& view,
                                                  Random& random) const {
   CHECK(request.prompt_tokens > 0 && request.max_tokens >= 0);
-  const std::vector<int> cached = view.CachedBlocks(request.chain);
-  Pool decodes = DecodePool(request, view, cached);
+  const std::vector<Holding> holdings = Holdings(request, view);
+  Pool decodes = DecodePool(request, view, holdings);
   if (decodes.ready == 0) {
     return MakeError(ErrorReason::kNoWorkers,
                      "no decode worker is ready for this request");
@@ -70,7 +76,8 @@ absl::StatusOr<Placement> LeastTimePolicy::Place(const RequestFacts& request,
       MakeError(ErrorReason::kQueueFull, "every worker is full", "",
                 options_.retry_after);
   if (decodes.open.empty()) return full;
-  Pool prefills = PrefillPool(request, view, cached);
+  Pool prefills;
+  if (!request.decode_alone) prefills = PrefillPool(request, view, holdings);
   // The prefill pool is in order of time: the first that fits is the best.
   auto best_prefill = [&](const Candidate& decode) -> const Candidate* {
     if (decode.uncached_tokens < options_.local_prefill_tokens) return nullptr;
@@ -78,7 +85,11 @@ absl::StatusOr<Placement> LeastTimePolicy::Place(const RequestFacts& request,
         prefills.open.begin(), prefills.open.end(), [&](const Candidate& p) {
           return CanHandOff(p.worker->info, decode.worker->info);
         });
-    return it == prefills.open.end() ? nullptr : &*it;
+    if (it == prefills.open.end()) return nullptr;
+    // Of what decode keeps, the rest may be sooner computed there.
+    const bool alone =
+        decode.keeps && PromptTime(decode, nullptr) <= PromptTime(decode, &*it);
+    return alone ? nullptr : &*it;
   };
   for (Candidate& decode : decodes.open) {
     decode.time += PromptTime(decode, best_prefill(decode));
@@ -86,15 +97,15 @@ absl::StatusOr<Placement> LeastTimePolicy::Place(const RequestFacts& request,
   const Candidate& decode =
       *PickLeast(decodes.open, random, [](const Candidate&) { return true; });
   const Candidate* prefill = nullptr;
-  if (decode.uncached_tokens >= options_.local_prefill_tokens) {
+  if (best_prefill(decode) != nullptr) {
     prefill = PickLeast(prefills.open, random, [&](const Candidate& p) {
       return CanHandOff(p.worker->info, decode.worker->info);
     });
+  } else if (decode.uncached_tokens >= options_.local_prefill_tokens &&
+             !decode.keeps && prefills.large_enough > 0 &&
+             prefills.open.empty()) {
     // Waiting for a place is better than stopping every decode for a prompt.
-    if (prefill == nullptr && prefills.large_enough > 0 &&
-        prefills.open.empty()) {
-      return full;
-    }
+    return full;
   }
 
   Placement placement;
@@ -121,37 +132,59 @@ absl::StatusOr<Placement> LeastTimePolicy::Place(const RequestFacts& request,
   return placement;
 }
 
+std::vector<LeastTimePolicy::Holding> LeastTimePolicy::Holdings(
+    const RequestFacts& request, const ClusterView& view) {
+  const std::vector<int> blocks = view.CachedBlocks(request.chain);
+  std::vector<Holding> holdings(view.workers.size());
+  for (size_t i = 0; i < holdings.size(); ++i) {
+    Holding& holding = holdings[i];
+    for (const KeptPrefix& kept : request.kept) {
+      if (kept.worker == view.workers[i].info.key) holding.kept = kept.tokens;
+    }
+    // The last token is always computed.
+    holding.cached = std::min(std::max(blocks[i] * kBlockTokens, holding.kept),
+                              request.prompt_tokens - 1);
+  }
+  return holdings;
+}
+
+template <typename Admits>
 LeastTimePolicy::Pool LeastTimePolicy::PoolOf(
-    bool WorkerRoles::*role, int generated, const RequestFacts& request,
-    const ClusterView& view, absl::Span<const int> cached_blocks) const {
-  auto usable = [&](const WorkerView& worker) {
-    return worker.info.roles.*role && worker.ready() &&
-           std::find(request.avoid.begin(), request.avoid.end(),
-                     worker.info.key.name) == request.avoid.end();
-  };
-  const bool any_sound =
-      std::any_of(view.workers.begin(), view.workers.end(),
-                  [&](const auto& w) { return usable(w) && !w.suspect; });
+    Admits admits, int generated, int beams, const RequestFacts& request,
+    const ClusterView& view, absl::Span<const Holding> holdings) const {
+  bool any_sound = false;
+  for (size_t i = 0; i < view.workers.size(); ++i) {
+    any_sound |= !view.workers[i].suspect && admits(i);
+  }
   Pool pool;
   for (size_t i = 0; i < view.workers.size(); ++i) {
     const WorkerView& worker = view.workers[i];
-    if (!usable(worker) || (worker.suspect && any_sound)) continue;
+    if (!admits(i) || (worker.suspect && any_sound)) continue;
     ++pool.ready;
     // A worker stops at its context, whatever was asked.
     int64_t tokens = int64_t{request.prompt_tokens} + generated;
     if (worker.info.context_length > 0) {
       tokens = std::min<int64_t>(tokens, worker.info.context_length);
     }
-    if (BlocksFor(tokens) > worker.info.total_blocks) continue;
+    int64_t blocks = BlocksFor(tokens);
+    if (beams > 1) {
+      // They share the prompt's full blocks.
+      const int64_t shared = request.prompt_tokens / kBlockTokens;
+      blocks = shared + beams * (blocks - shared);
+    }
+    if (blocks > worker.info.total_blocks) continue;
     ++pool.large_enough;
-    int64_t room =
+    const int64_t room =
         int64_t{worker.info.max_sequences} * options_.requests_per_sequence;
-    if (room > 0 && worker.PredictedRequests() >= room) continue;
+    if (room > 0 && worker.PredictedRequests() >= room &&
+        holdings[i].kept == 0) {
+      continue;
+    }
     Candidate candidate;
     candidate.worker = &worker;
-    candidate.cached_tokens =
-        std::min(cached_blocks[i] * kBlockTokens, request.prompt_tokens - 1);
+    candidate.cached_tokens = holdings[i].cached;
     candidate.uncached_tokens = request.prompt_tokens - candidate.cached_tokens;
+    candidate.keeps = holdings[i].kept > 0;
     candidate.time = WorkAhead(worker);
     pool.open.push_back(candidate);
   }
@@ -160,9 +193,26 @@ LeastTimePolicy::Pool LeastTimePolicy::PoolOf(
 
 LeastTimePolicy::Pool LeastTimePolicy::DecodePool(
     const RequestFacts& request, const ClusterView& view,
-    absl::Span<const int> cached_blocks) const {
-  Pool pool = PoolOf(&WorkerRoles::decode, request.max_tokens, request, view,
-                     cached_blocks);
+    absl::Span<const Holding> holdings) const {
+  auto decodes = [&](size_t i) {
+    const WorkerInfo& info = view.workers[i].info;
+    return info.roles.decode && !Avoided(request, info);
+  };
+  const int beams = request.beams ? request.answers : 1;
+  Pool pool =
+      PoolOf([&](size_t i) { return decodes(i) && view.workers[i].ready(); },
+             request.max_tokens, beams, request, view, holdings);
+  if (pool.open.empty()) {
+    Pool keepers = PoolOf(
+        [&](size_t i) {
+          return decodes(i) && holdings[i].kept > 0 && view.workers[i].drains();
+        },
+        request.max_tokens, beams, request, view, holdings);
+    if (!keepers.open.empty()) {
+      Sometimes<"a draining worker took back what it keeps">();
+      pool = std::move(keepers);
+    }
+  }
   for (Candidate& candidate : pool.open) {
     candidate.time += DecodeTime(request, *candidate.worker);
   }
@@ -171,8 +221,16 @@ LeastTimePolicy::Pool LeastTimePolicy::DecodePool(
 
 LeastTimePolicy::Pool LeastTimePolicy::PrefillPool(
     const RequestFacts& request, const ClusterView& view,
-    absl::Span<const int> cached_blocks) const {
-  Pool pool = PoolOf(&WorkerRoles::prefill, 0, request, view, cached_blocks);
+    absl::Span<const Holding> holdings) const {
+  auto admits = [&](size_t i) {
+    const WorkerView& worker = view.workers[i];
+    if (holdings[i].kept > 0 && (worker.ready() || worker.drains())) {
+      return true;
+    }
+    return worker.info.roles.prefill && worker.ready() &&
+           !Avoided(request, worker.info);
+  };
+  Pool pool = PoolOf(admits, 0, 1, request, view, holdings);
   for (Candidate& candidate : pool.open) {
     candidate.time +=
         cost_.Prefill(candidate.uncached_tokens, candidate.cached_tokens);

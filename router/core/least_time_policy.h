@@ -17,7 +17,9 @@ namespace penstock {
 //
 // Only ready workers with room are considered, suspect ones only when there is
 // no other. A pair needs equal layout, content and numerics, and a transport
-// that both have.
+// that both have. A worker that keeps the request's KV has a hit of that length
+// and room; it may prefill whatever its role, draining or to be avoided, and it
+// decodes when it drains if nobody else can.
 class LeastTimePolicy : public RoutingPolicy {
  public:
   struct Options {
@@ -44,6 +46,7 @@ class LeastTimePolicy : public RoutingPolicy {
     const WorkerView* worker = nullptr;
     int cached_tokens = 0;
     int uncached_tokens = 0;  // at least 1: the last token is always computed
+    bool keeps = false;       // some of it for this request
     absl::Duration time;      // until the worker's part would be done
   };
   // The workers of one role, and why some are not candidates.
@@ -53,15 +56,26 @@ class LeastTimePolicy : public RoutingPolicy {
     int large_enough = 0;  // of the ready ones
   };
 
+  // What one worker has of the request's KV, in tokens.
+  struct Holding {
+    int cached = 0;  // kept included
+    int kept = 0;
+  };
+
+  // One for each worker of the view.
+  static std::vector<Holding> Holdings(const RequestFacts& request,
+                                       const ClusterView& view);
   Pool DecodePool(const RequestFacts& request, const ClusterView& view,
-                  absl::Span<const int> cached_blocks) const;
+                  absl::Span<const Holding> holdings) const;
   // Least time first.
   Pool PrefillPool(const RequestFacts& request, const ClusterView& view,
-                   absl::Span<const int> cached_blocks) const;
-  // `generated`: tokens that need room beside the prompt's.
-  Pool PoolOf(bool WorkerRoles::*role, int generated,
+                   absl::Span<const Holding> holdings) const;
+  // Of the workers that `admits` accepts by index. `generated`: tokens that
+  // need room beside the prompt's, in each of `beams` answers at once.
+  template <typename Admits>
+  Pool PoolOf(Admits admits, int generated, int beams,
               const RequestFacts& request, const ClusterView& view,
-              absl::Span<const int> cached_blocks) const;
+              absl::Span<const Holding> holdings) const;
 
   int Steps(const RequestFacts& request) const;
   absl::Duration WorkAhead(const WorkerView& worker) const;

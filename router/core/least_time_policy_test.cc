@@ -68,7 +68,12 @@ class LeastTimePolicyTest : public ::testing::Test {
   absl::StatusOr<Placement> Place(int prompt_tokens, uint64_t first = 900000,
                                   int max_tokens = 64) {
     std::vector<BlockHash> chain = Chain(first, prompt_tokens / kBlockTokens);
-    RequestFacts facts{prompt_tokens, max_tokens, chain, avoid_};
+    RequestFacts facts;
+    facts.prompt_tokens = prompt_tokens;
+    facts.max_tokens = max_tokens;
+    facts.chain = chain;
+    facts.kept = kept_;
+    facts.avoid = avoid_;
     return Policy().Place(facts, registry_.view(), random_);
   }
   // Places and keeps the load on the workers, as the router does.
@@ -90,6 +95,7 @@ class LeastTimePolicyTest : public ::testing::Test {
   LeastTimePolicy::Options options_ = {.kv_bytes_per_token = 23040};
   CostCoefficients costs_;
   std::map<std::string, uint64_t> sequences_;
+  std::vector<KeptPrefix> kept_;
   std::vector<std::string> avoid_;
   std::vector<LoadReservation> held_;
 };

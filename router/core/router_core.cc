@@ -20,6 +20,7 @@ absl::Status Positive(absl::string_view name, bool ok) {
 absl::Status Validate(const RouterCore::Options& o) {
   RETURN_IF_ERROR(Positive("max_running", o.max_running > 0));
   RETURN_IF_ERROR(Positive("max_attempts", o.max_attempts > 0));
+  RETURN_IF_ERROR(Positive("retry_floor", o.retry_floor > 0));
   RETURN_IF_ERROR(
       Positive("max_timeout", o.max_timeout > absl::ZeroDuration() &&
                                   o.max_timeout != absl::InfiniteDuration()));
@@ -29,12 +30,20 @@ absl::Status Validate(const RouterCore::Options& o) {
   RETURN_IF_ERROR(Positive("lost_after less suspect_after",
                            o.workers.lost_after > o.workers.suspect_after));
   RETURN_IF_ERROR(Positive("workers.content", bool{o.workers.content}));
-  if (o.max_queued < 0 || o.retry_floor < 0 || !(o.retry_share >= 0)) {
+  if (o.max_queued < 0 || !(o.retry_share >= 0) ||
+      o.retry_pause < absl::ZeroDuration() ||
+      o.worker_patience < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
-        "router options max_queued, retry_floor and retry_share must not be "
-        "negative");
+        "router options max_queued, retry_share, retry_pause and "
+        "worker_patience must not be negative");
   }
   return absl::OkStatus();
+}
+
+bool MayBePlacedLater(const absl::Status& status, bool hopeful) {
+  const ErrorReason reason = ErrorInfoOf(status).reason;
+  return reason == ErrorReason::kQueueFull ||
+         (reason == ErrorReason::kNoWorkers && hopeful);
 }
 
 }  // namespace
@@ -56,9 +65,10 @@ RouterCore::RouterCore(const Options& options, const Ports& ports)
                }) {}
 
 RouterCore::~RouterCore() {
+  ports_.timers->Cancel(hope_timer_);
   for (auto& [id, request] : requests_) {
     ports_.timers->Cancel(request->deadline_timer);
-    ports_.timers->Cancel(request->grace_timer);
+    ports_.timers->Cancel(request->wait_timer);
   }
 }
 
@@ -83,17 +93,15 @@ absl::StatusOr<RequestId> RouterCore::Submit(GenerateRequest request,
   r.client = client;
   r.submitted = ports_.clock->Now();
   r.deadline = r.submitted + std::min(r.request.timeout, options_.max_timeout);
-  r.chain = ports_.hasher->Chain(
-      ports_.hasher->Root({options_.workers.content, "", r.request.tenant,
-                           r.request.cache_salt}),
-      r.request.prompt);
+  r.arrival = next_arrival_++;
+  HashHistory(r);
 
   std::optional<Placement> placement;
   if (running_ < options_.max_running && queue_.empty()) {
     absl::StatusOr<Placement> placed = Place(r, {});
     if (placed.ok()) {
       placement = *std::move(placed);
-    } else if (ErrorInfoOf(placed.status()).reason != ErrorReason::kQueueFull) {
+    } else if (!MayBePlacedLater(placed.status(), Hopeful())) {
       return reject(placed.status());
     }
   }
@@ -118,6 +126,7 @@ absl::StatusOr<RequestId> RouterCore::Submit(GenerateRequest request,
     Enqueue(r);
   }
   ReportInFlight();
+  WatchHope();
   return id;
 }
 
@@ -136,29 +145,61 @@ RequestId RouterCore::DrawRequestId() {
   return id;
 }
 
+void RouterCore::HashHistory(Request& r) {
+  r.chain = ports_.hasher->Chain(
+      ports_.hasher->Root({options_.workers.content, "", r.request.tenant,
+                           r.request.cache_salt}),
+      r.delivered.History(r.request));
+}
+
+// --- waiting ----------------------------------------------------------------
+
 void RouterCore::Enqueue(Request& r) {
-  r.queued = QueueKey{-int64_t{r.request.priority}, next_arrival_++};
-  queue_.emplace(*r.queued, &r);
+  r.queued = QueueKey{-int64_t{r.request.priority}, r.arrival};
+  (r.attempts > 0 ? again_ : queue_).emplace(*r.queued, &r);
+}
+
+void RouterCore::Dequeue(Request& r) {
+  if (!r.queued.has_value()) return;
+  (r.attempts > 0 ? again_ : queue_).erase(*r.queued);
+  r.queued.reset();
 }
 
 void RouterCore::Pump() {
   if (std::exchange(pumping_, true)) return;
+  PumpRetries();
+  PumpQueue();
+  pumping_ = false;
+  WatchHope();
+}
+
+void RouterCore::PumpQueue() {
   while (running_ < options_.max_running && !queue_.empty()) {
     Request& r = *queue_.begin()->second;
     absl::StatusOr<Placement> placed = Place(r, {});
-    if (!placed.ok() &&
-        ErrorInfoOf(placed.status()).reason == ErrorReason::kQueueFull) {
-      break;
-    }
+    if (!placed.ok() && MayBePlacedLater(placed.status(), Hopeful())) return;
     if (!placed.ok()) {
       End(r, placed.status());
       continue;
     }
-    queue_.erase(*std::exchange(r.queued, std::nullopt));
+    Dequeue(r);
     Start(r, *placed);
     ReportInFlight();
   }
-  pumping_ = false;
+}
+
+void RouterCore::RaiseHope() {
+  hope_until_ = ports_.clock->Now() + options_.worker_patience;
+}
+
+// Who waits for workers is told when hope ends.
+void RouterCore::WatchHope() {
+  ports_.timers->Cancel(std::exchange(hope_timer_, 0));
+  if (!Hopeful() || (queue_.empty() && again_.empty())) return;
+  hope_timer_ = ports_.timers->Schedule(hope_until_, [this] {
+    hope_timer_ = 0;
+    Pump();
+  });
 }
 
 // --- workers ----------------------------------------------------------------
@@ -171,6 +212,7 @@ absl::Status RouterCore::OnRegister(const WorkerInfo& info) {
     return status;
   }
   ports_.probe->WorkerRegistered(info);
+  if (info.roles.decode) RaiseHope();
   return status;
 }
 
@@ -182,6 +224,8 @@ absl::Status RouterCore::OnLoad(const WorkerKey& worker,
   RETURN_IF_ERROR(workers_.Report(worker, load));
   if (changed) {
     ports_.probe->WorkerHealthChanged(worker, load.health);
+    RaiseHope();
+    if (load.health == WorkerHealth::kDraining) MoveWaitingLegs(worker);
   }
   Pump();
   return absl::OkStatus();
@@ -208,6 +252,7 @@ void RouterCore::OnWorkerLost(const WorkerKey& worker,
 
 void RouterCore::HandleLost(const WorkerKey& worker, const absl::Status& why) {
   ports_.probe->WorkerLost(worker, why);
+  RaiseHope();
   std::vector<RequestId> affected;  // ends and retries change the map
   for (const auto& [id, request] : requests_) {
     if (request->attempt.has_value()) affected.push_back(id);
@@ -257,7 +302,7 @@ absl::Status RouterCore::CheckAccounting() const {
   int running = 0, retrying = 0, waiting = 0, loads = 0;
   for (const auto& [id, request] : requests_) {
     running += request->attempts > 0;
-    retrying += request->attempts > 1;
+    retrying += request->retrying;
     waiting += request->queued.has_value();
     if (!request->attempt.has_value()) continue;
     loads += request->attempt->held_loads();
@@ -276,7 +321,8 @@ absl::Status RouterCore::CheckAccounting() const {
   };
   RETURN_IF_ERROR(differ("running requests", running, running_));
   RETURN_IF_ERROR(differ("retried requests", retrying, retrying_));
-  RETURN_IF_ERROR(differ("queued requests", waiting, queued()));
+  RETURN_IF_ERROR(differ("waiting requests", waiting,
+                         static_cast<int>(queue_.size() + again_.size())));
   RETURN_IF_ERROR(differ("reserved loads", loads, workers_.reservations()));
   if (requests_.empty()) return workers_.CheckIdle();
   return absl::OkStatus();

@@ -23,6 +23,7 @@
 #include "common/model/token_frame.h"
 #include "common/peer/worker_report.h"
 #include "router/core/attempt.h"
+#include "router/core/delivered.h"
 #include "router/core/router_ports.h"
 #include "router/core/router_probe.h"
 #include "router/core/routing_policy.h"
@@ -40,16 +41,25 @@ class RouterCore {
     WorkerRegistry::Options workers;
     int max_running = 256;  // requests with an attempt under way
     int max_queued = 1024;  // requests that wait for a place
-    int max_attempts = 2;
-    // Requests on their second or later attempt: at most this share of those
-    // running, or this many if that is more.
+    // Attempts in a row that give the client nothing new; any token begins the
+    // count anew.
+    int max_attempts = 3;
+    // Later attempts that have given nothing yet: at most this share of the
+    // requests running, or this many (at least 1) if that is more. What is
+    // beyond waits. Moves off a draining worker do not count.
     double retry_share = 0.2;
     int retry_floor = 8;
+    // Before another attempt when no other worker can take it; drawn from half
+    // of it to all, doubled for each fruitless attempt.
+    absl::Duration retry_pause = absl::Milliseconds(100);
+    // After any worker's coming or going, requests wait this long for a place
+    // that nobody offers now.
+    absl::Duration worker_patience = absl::Seconds(10);
     absl::Duration max_timeout = absl::Minutes(10);  // caps the client's
     absl::Duration retry_after = absl::Seconds(1);   // advice when full
-    // How long a failed attempt waits for the reason of its other leg, which is
-    // cancelled at once.
-    absl::Duration settle_grace = absl::Milliseconds(100);
+    // How long a failed attempt waits for its other leg to end by itself: to
+    // say why, and what its worker keeps. Then that leg is cancelled.
+    absl::Duration settle_grace = absl::Milliseconds(50);
     // How long a leg may take to show what its partner's end means: that decode
     // has the KV although prefill failed, or that prefill made the only token.
     absl::Duration await_grace = absl::Seconds(5);
@@ -94,6 +104,9 @@ class RouterCore {
 
   absl::Status OnRegister(const WorkerInfo& info);
   absl::Status OnLoad(const WorkerKey& worker, const WorkerLoad& load);
+  // The worker's stream lives; it need not report its load. Else it is lost in
+  // time.
+  void OnAlive(const WorkerKey& worker) { workers_.Alive(worker); }
   CacheSync OnCacheEvents(const WorkerKey& worker,
                           absl::Span<const CacheEvent> events);
   CacheSync OnCacheSnapshot(const WorkerKey& worker,
@@ -125,16 +138,24 @@ class RouterCore {
 
   struct Request {
     GenerateRequest request;
-    std::vector<BlockHash> chain;
+    std::vector<BlockHash> chain;  // of the tokens that an attempt begins with
     ClientSink* client = nullptr;
     Instant submitted, deadline, last_frame;
-    TimerId deadline_timer = 0, grace_timer = 0;
-    std::optional<QueueKey> queued;  // or it has an attempt
-    std::optional<Attempt> attempt;
+    TimerId deadline_timer = 0;
+    // Of the attempt's grace, or of the pause before the next one.
+    TimerId wait_timer = 0;
+    uint64_t arrival = 0;
+    std::optional<QueueKey> queued;  // or an attempt is under way
+    std::optional<Attempt> attempt;  // the last one
     int attempts = 0;
-    bool admitted = false;  // the client was told
-    int delivered = 0;      // tokens, of all samples
-    int scored = 0;  // prompt tokens whose log-probabilities were delivered
+    int fruitless = 0;      // of those, the last ones, with nothing delivered
+    bool retrying = false;  // the attempt counts against the retry budget
+    bool moving = false;    // the next one does not
+    Instant not_before;     // of the next one
+    absl::Status failure;   // of the last one
+    std::vector<KeptPrefix> kept;  // for this request, since earlier attempts
+    bool admitted = false;         // the client was told
+    Delivered delivered;
     FinishReason finish = FinishReason::kNone;
     Usage usage;
 
@@ -150,10 +171,20 @@ class RouterCore {
 
   absl::StatusOr<Placement> Place(const Request& request,
                                   absl::Span<const std::string> avoid);
+  std::vector<KeptPrefix> KeptFor(const Request& request) const;
   RequestId DrawRequestId();
+  void HashHistory(Request& request);
   void Enqueue(Request& request);
-  // Starts queued requests while there is room for them.
+  void Dequeue(Request& request);
+  // Starts waiting requests while there is room for them: first those that
+  // were under way already.
   void Pump();
+  void PumpRetries();
+  void PumpQueue();
+  // Workers come and go: a place that nobody offers now may be offered soon.
+  bool Hopeful() const { return ports_.clock->Now() < hope_until_; }
+  void RaiseHope();
+  void WatchHope();
   void Start(Request& request, const Placement& placement);
   Attempt::Leg OpenLeg(const Request& request, LegKind kind,
                        const LegPlacement& placement);
@@ -168,7 +199,14 @@ class RouterCore {
   void CancelLegs(Attempt& attempt);
   void OnAttemptFailed(Request& request, const AttemptStep& step);
   bool MayRetry(const Request& request, const absl::Status& status) const;
+  bool RetryBudgetLeft() const;
+  void EndRetrying(Request& request);
   absl::StatusOr<Placement> PlaceAgain(const Request& request, Blame blame);
+  void StartAgain(Request& request, const Placement& placement);
+  // Until a later Pump finds it a place.
+  void WaitForPlace(Request& request);
+  // Legs that a worker has not begun with are placed anew where possible.
+  void MoveWaitingLegs(const WorkerKey& worker);
   // Cancels what is open, then ends the request.
   void Abort(Request& request, const absl::Status& status);
   void End(Request& request, const absl::Status& status);
@@ -180,13 +218,16 @@ class RouterCore {
   const Ports ports_;
   WorkerRegistry workers_;
   std::map<RequestId, std::unique_ptr<Request>> requests_;
-  std::map<QueueKey, Request*> queue_;
+  std::map<QueueKey, Request*> queue_;  // new ones
+  std::map<QueueKey, Request*> again_;  // those whose last attempt has failed
   // Until WorkerLegs ends them, which may be long after their request.
   absl::flat_hash_map<LegId, LegOwner> legs_;
   LegId next_leg_ = 1;
   uint64_t next_arrival_ = 1;
-  int running_ = 0;   // requests with an attempt
-  int retrying_ = 0;  // of those, on their second or later one
+  int running_ = 0;   // requests that had an attempt
+  int retrying_ = 0;  // of those, the ones in a retry that gave nothing yet
+  Instant hope_until_;
+  TimerId hope_timer_ = 0;
   bool pumping_ = false;
   bool draining_ = false;
   std::function<void()> when_idle_;

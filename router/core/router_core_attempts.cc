@@ -1,4 +1,4 @@
-// How RouterCore carries attempts out: placing, relaying, retrying, ending.
+// How RouterCore carries attempts out: placing, relaying, ending.
 
 #include <algorithm>
 
@@ -20,14 +20,37 @@ PlacementSummary SummaryOf(const Attempt& attempt) {
 
 absl::StatusOr<Placement> RouterCore::Place(
     const Request& r, absl::Span<const std::string> avoid) {
+  const bool one = r.request.answers() == 1 && !r.request.deferred();
+  const int delivered = one ? r.delivered.tokens() : 0;
+  const int prompt = static_cast<int>(r.request.prompt.size());
   RequestFacts facts;
-  facts.prompt_tokens = static_cast<int>(r.request.prompt.size());
-  facts.max_tokens = r.request.stop.max_tokens;
+  facts.prompt_tokens = prompt + delivered;
+  facts.max_tokens = r.request.stop.max_tokens - delivered;
+  const std::vector<KeptPrefix> kept = KeptFor(r);
   // A prompt that is to be scored is computed in full.
-  if (r.request.prompt_logprobs < 0) facts.chain = r.chain;
+  if (r.request.prompt_logprobs < 0 || r.delivered.scored() == prompt) {
+    facts.chain = r.chain;
+    facts.kept = kept;
+  }
   facts.answers = r.request.answers();
+  facts.beams = r.request.beam.width > 0;
+  // Answers that have parted are no handoff's business.
+  facts.decode_alone = !one && r.delivered.tokens() > 0;
   facts.avoid = avoid;
   return ports_.policy->Place(facts, workers_.view(), *ports_.random);
+}
+
+std::vector<KeptPrefix> RouterCore::KeptFor(const Request& r) const {
+  // What has failed twice in a row is not to be relied on.
+  if (r.fruitless > 1) return {};
+  std::vector<KeptPrefix> kept = r.kept;
+  if (!r.attempt.has_value()) return kept;
+  for (const KeptPrefix& now : r.attempt->kept()) {
+    std::erase_if(kept,
+                  [&](const KeptPrefix& k) { return k.worker == now.worker; });
+    kept.push_back(now);
+  }
+  return kept;
 }
 
 Attempt::Leg RouterCore::OpenLeg(const Request& r, LegKind kind,
@@ -53,15 +76,19 @@ void RouterCore::SendLeg(const Request& r, LegKind kind,
     out.partner = {partner->name,
                    workers_.Find(*partner)->info.control_address};
   }
+  out.delivered = r.delivered.ForLegs(r.request);
   ports_.legs->Start(leg.id, kind, leg.worker, std::move(out));
 }
 
 void RouterCore::Start(Request& r, const Placement& placement) {
-  if (r.attempts++ == 0) {
-    ++running_;
-  } else if (r.attempts == 2) {
-    ++retrying_;
-  }
+  r.kept = KeptFor(r);
+  // They take it, or say once more what they keep.
+  std::erase_if(r.kept, [&](const KeptPrefix& kept) {
+    return kept.worker == placement.decode.worker ||
+           (placement.prefill && kept.worker == placement.prefill->worker);
+  });
+  if (r.attempts++ == 0) ++running_;
+  ++r.fruitless;
   PlacementFacts facts;
   facts.request = r.id();
   facts.attempt = AttemptId(static_cast<uint32_t>(r.attempts));
@@ -78,9 +105,11 @@ void RouterCore::Start(Request& r, const Placement& placement) {
   MergeOptions merge;
   merge.samples = r.request.n;
   merge.deferred = r.request.deferred();
+  merge.max_tokens = r.request.stop.max_tokens;
+  merge.starts = r.delivered.starts();
   if (r.request.prompt_logprobs >= 0) {
     merge.scored_prompt = static_cast<int>(r.request.prompt.size());
-    merge.scored_before = r.scored;
+    merge.scored_before = r.delivered.scored();
   }
   r.attempt.emplace(facts.attempt, std::move(decode), std::move(prefill),
                     merge);
@@ -117,6 +146,7 @@ void RouterCore::OnLegFrame(LegId leg, TokenFrame frame) {
   LegKind kind;
   if (Request* r = OwnerOf(leg, &kind)) {
     Execute(*r, r->attempt->OnFrame(kind, std::move(frame)));
+    if (!again_.empty()) Pump();  // the retry budget may have room now
   }
 }
 
@@ -143,7 +173,6 @@ void RouterCore::Execute(Request& r, AttemptStep step) {
       ArmGrace(r, options_.await_grace);
       return;
     case AttemptStep::Next::kSettle:
-      CancelLegs(*r.attempt);
       ArmGrace(r, options_.settle_grace);
       return;
     case AttemptStep::Next::kEnd:
@@ -160,17 +189,23 @@ void RouterCore::Execute(Request& r, AttemptStep step) {
 void RouterCore::Deliver(Request& r, TokenFrame frame) {
   const Instant now = ports_.clock->Now();
   const int tokens = static_cast<int>(frame.tokens.size());
-  if (tokens > 0 && r.delivered == 0) {
+  if (tokens > 0 && r.delivered.tokens() == 0) {
     ports_.probe->FirstToken(r.id(), now - r.submitted);
   } else if (tokens > 0) {
     ports_.probe->TokensDelivered(r.id(), tokens, now - r.last_frame);
   }
   r.last_frame = now;
-  r.delivered += tokens;
-  if (!frame.prompt.tokens.empty()) {
-    r.scored =
-        frame.prompt.first_index + static_cast<int>(frame.prompt.tokens.size());
+  r.delivered.Add(frame);
+  if (frame.usage.prompt_tokens > 0 && r.attempts > 1) {
+    // Whatever the last worker counts, the client gets one account of it all.
+    frame.usage.cached_tokens =
+        std::min(frame.usage.cached_tokens, frame.usage.prompt_tokens);
+    if (!r.request.deferred()) {
+      frame.usage.completion_tokens = r.delivered.tokens();
+    }
   }
+  r.fruitless = 0;
+  EndRetrying(r);
   if (frame.finish != FinishReason::kNone) {
     r.finish = frame.finish;
     r.usage = frame.usage;
@@ -179,10 +214,10 @@ void RouterCore::Deliver(Request& r, TokenFrame frame) {
 }
 
 void RouterCore::ArmGrace(Request& r, absl::Duration grace) {
-  ports_.timers->Cancel(r.grace_timer);
-  r.grace_timer =
+  ports_.timers->Cancel(r.wait_timer);
+  r.wait_timer =
       ports_.timers->Schedule(ports_.clock->Now() + grace, [this, &r] {
-        r.grace_timer = 0;
+        r.wait_timer = 0;
         Execute(r, r.attempt->OnTimeout());
       });
 }
@@ -191,62 +226,8 @@ void RouterCore::CancelLegs(Attempt& attempt) {
   for (LegId leg : attempt.TakeCancellable()) ports_.legs->Cancel(leg);
 }
 
-// --- ends -------------------------------------------------------------------
-
-void RouterCore::OnAttemptFailed(Request& r, const AttemptStep& step) {
-  ports_.timers->Cancel(std::exchange(r.grace_timer, 0));
-  if (MayRetry(r, step.status)) {
-    absl::StatusOr<Placement> placement = PlaceAgain(r, step.blame);
-    if (placement.ok()) {
-      ports_.probe->RequestRetried(r.id(), ErrorInfoOf(step.status).reason);
-      Start(r, *placement);
-      return;
-    }
-  }
-  End(r, step.status);
-}
-
-// Only what was not processed as far as the client can see, and never so much
-// at once that an outage feeds itself.
-bool RouterCore::MayRetry(const Request& r, const absl::Status& status) const {
-  if (r.delivered > 0 || r.attempts >= options_.max_attempts) return false;
-  const int budget = std::max(
-      options_.retry_floor, static_cast<int>(options_.retry_share * running_));
-  if (r.attempts == 1 && retrying_ >= budget) return false;
-  switch (ErrorInfoOf(status).reason) {
-    case ErrorReason::kQueueFull:
-    case ErrorReason::kWorkerLost:
-    case ErrorReason::kTransferFailed:
-    case ErrorReason::kDraining:
-      return true;
-    default:
-      return false;
-  }
-}
-
-absl::StatusOr<Placement> RouterCore::PlaceAgain(const Request& r,
-                                                 Blame blame) {
-  const std::string decode = r.attempt->decode().worker.name;
-  const std::string prefill = r.attempt->prefill().has_value()
-                                  ? r.attempt->prefill()->worker.name
-                                  : decode;
-  switch (blame) {
-    case Blame::kNobody:
-      return Place(r, {});
-    case Blame::kPrefill:
-      return Place(r, {prefill});
-    case Blame::kDecode:
-      return Place(r, {decode});
-    case Blame::kPair:
-      break;
-  }
-  // Either may be at fault: without both, then without one.
-  absl::StatusOr<Placement> placement = Place(r, {prefill, decode});
-  if (placement.ok() || prefill == decode) return placement;
-  placement = Place(r, {prefill});
-  if (placement.ok()) return placement;
-  return Place(r, {decode});
-}
+// --- ends
+// ----------------------------------------------------------------------
 
 void RouterCore::Abort(Request& r, const absl::Status& status) {
   if (r.attempt.has_value()) {
@@ -258,23 +239,24 @@ void RouterCore::Abort(Request& r, const absl::Status& status) {
 
 void RouterCore::End(Request& r, const absl::Status& status) {
   ports_.timers->Cancel(r.deadline_timer);
-  ports_.timers->Cancel(r.grace_timer);
-  if (r.queued.has_value()) queue_.erase(*r.queued);
+  ports_.timers->Cancel(r.wait_timer);
+  Dequeue(r);
+  EndRetrying(r);
   if (r.attempts > 0) --running_;
-  if (r.attempts > 1) --retrying_;
   std::unique_ptr<Request> ended =
       std::move(requests_.extract(r.id()).mapped());
   ended->attempt.reset();
 
   RequestOutcome outcome;
   outcome.request = ended->id();
-  outcome.status = status;
+  // What a worker keeps is no client's business.
+  outcome.status = status.ok() ? status : WithKeptTokens(status, 0);
   outcome.finish = ended->finish;
   outcome.usage = ended->usage;
-  outcome.delivered_tokens = ended->delivered;
+  outcome.delivered_tokens = ended->delivered.tokens();
   outcome.attempts = ended->attempts;
   outcome.elapsed = ports_.clock->Now() - ended->submitted;
-  ended->client->OnFinished(status);
+  ended->client->OnFinished(outcome.status);
   ports_.probe->RequestFinished(outcome);
   ReportInFlight();
   Pump();

@@ -1,5 +1,6 @@
 // What the router core makes of legs and workers that fail.
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,23 +58,26 @@ TEST_F(RouterCoreFailureTest, TheTellingReasonWins) {
   Cluster(2, 2);
   Submit();
   core_->OnLegFinished(p_, MakeError(ErrorReason::kTransferFailed, "gave up"));
-  EXPECT_EQ(Leg(d_).cancels, 1);
+  EXPECT_EQ(Leg(d_).cancels, 0);
   EXPECT_FALSE(client_.ended);
   core_->OnLegFinished(d_, MakeError(ErrorReason::kKvTooSmall, "too small"));
   EXPECT_EQ(Reason(), ErrorReason::kKvTooSmall);
 }
 
-TEST_F(RouterCoreFailureTest, TheReasonIsWaitedForBriefly) {
-  Cluster(1, 1);
+// One leg's failure ends the other within 100 ms, and the pair is tried again.
+TEST_F(RouterCoreFailureTest, TheOtherLegIsWaitedForBrieflyAndThenCancelled) {
+  ASSERT_LT(options_.settle_grace, absl::Milliseconds(100));
+  Cluster(2, 2);
   Submit();
   Accept();
-  core_->OnLegFrame(p_, FakeFrame(0, 1));
   core_->OnLegFinished(d_, MakeError(ErrorReason::kTransferFailed, "broken"));
+  EXPECT_EQ(Leg(p_).cancels, 0);
+  Pass(options_.settle_grace);
   EXPECT_EQ(Leg(p_).cancels, 1);
   EXPECT_FALSE(client_.ended);
-  Pass(options_.settle_grace);
-  EXPECT_EQ(Reason(), ErrorReason::kTransferFailed);
-  EXPECT_EQ(Leg(p_).cancels, 1);
+  ASSERT_EQ(legs_.legs.size(), 4u);
+  EXPECT_NE(Leg(legs_.Last(kD)).worker, Leg(d_).worker);
+  EXPECT_NE(Leg(legs_.Last(kP)).worker, Leg(p_).worker);
 }
 
 TEST_F(RouterCoreFailureTest, RetriesElsewhereBeforeTheFirstToken) {
@@ -82,12 +86,13 @@ TEST_F(RouterCoreFailureTest, RetriesElsewhereBeforeTheFirstToken) {
   Accept();
   LegId first_p = p_, first_d = d_;
   core_->OnLegFinished(d_, MakeError(ErrorReason::kQueueFull, "full"));
+  Pass(options_.settle_grace);
   EXPECT_EQ(Leg(first_p).cancels, 1);
   ASSERT_EQ(legs_.legs.size(), 4u);
-  p_ = legs_.Last(kP);
-  d_ = legs_.Last(kD);
+  TakeLastLegs();
   EXPECT_NE(Leg(d_).worker, Leg(first_d).worker);
   EXPECT_EQ(Leg(d_).request.attempt, AttemptId(2));
+  EXPECT_TRUE(Leg(d_).request.delivered.empty());
   EXPECT_THAT(probe_.retried, ElementsAre(ErrorReason::kQueueFull));
   // The first attempt's leg is absorbed.
   core_->OnLegFrame(first_p, FakeFrame(0, 1));
@@ -122,9 +127,9 @@ TEST_F(RouterCoreFailureTest, ARetryGoesOnWithThePromptsLogprobs) {
   };
   core_->OnLegFrame(p_, part(1, 60));
   core_->OnWorkerLost(Leg(p_).worker, absl::UnavailableError("broke"));
+  core_->OnLegFinished(d_, MakeError(ErrorReason::kWorkerLost, "alone"));
   EXPECT_FALSE(client_.ended);
-  p_ = legs_.Last(kP);
-  d_ = legs_.Last(kD);
+  TakeLastLegs();
   Accept();
   core_->OnLegFrame(p_, part(1, 80));
   core_->OnLegFrame(p_, part(80, 100));
@@ -147,12 +152,18 @@ TEST_F(RouterCoreFailureTest, AttemptsAreBounded) {
   EXPECT_EQ(legs_.legs.size(), 3u);
 }
 
-TEST_F(RouterCoreFailureTest, ARetryNeedsAnotherWorker) {
+TEST_F(RouterCoreFailureTest, WithoutAnotherWorkerTheSameIsTriedAfterAPause) {
   Cluster(0, 1);
   Submit();
-  core_->OnLegFinished(d_, absl::UnavailableError("down"));
-  EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);
+  core_->OnLegFinished(d_, MakeError(ErrorReason::kQueueFull, "full"));
   EXPECT_EQ(legs_.legs.size(), 1u);
+  Beat({"d1", Incarnation(1)}, WorkerHealth::kReady);
+  EXPECT_EQ(legs_.legs.size(), 1u) << "nothing shortens the pause";
+  Pass(2 * options_.retry_pause);
+  ASSERT_EQ(legs_.legs.size(), 2u);
+  EXPECT_EQ(core_->running(), 1);
+  core_->OnLegFrame(legs_.Last(kD), FakeFrame(0, 1, FinishReason::kStop));
+  EXPECT_TRUE(client_.status.ok());
 }
 
 // Nobody knows which of the pair was at fault: decode alone is left to try.
@@ -167,17 +178,7 @@ TEST_F(RouterCoreFailureTest, ABrokenPairFallsBackToDecodeAlone) {
   EXPECT_TRUE(client_.status.ok());
 }
 
-TEST_F(RouterCoreFailureTest, NeverRetriesAfterAToken) {
-  Cluster(2, 2);
-  Submit();
-  Accept();
-  core_->OnLegFrame(p_, FakeFrame(0, 1));
-  core_->OnLegFinished(p_, absl::OkStatus());
-  core_->OnLegFinished(d_, absl::UnavailableError("died"));
-  EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);
-  EXPECT_EQ(legs_.legs.size(), 2u);
-}
-
+// Of an outage only so many come back at a time; none is lost.
 TEST_F(RouterCoreFailureTest, RetriesHaveABudget) {
   options_.retry_floor = 2;
   options_.retry_share = 0;
@@ -193,9 +194,20 @@ TEST_F(RouterCoreFailureTest, RetriesHaveABudget) {
     core_->OnLegFinished(leg, absl::UnavailableError("outage"));
   }
   EXPECT_EQ(probe_.retried.size(), 2u);
-  EXPECT_EQ(core_->running(), 2);
-  for (LegId leg : {legs_.Last(kD) - 1, legs_.Last(kD)}) {
-    core_->OnLegFinished(leg, absl::UnavailableError("outage"));
+  EXPECT_EQ(core_->running(), 6);
+  Pass(absl::Seconds(1));
+  EXPECT_EQ(probe_.retried.size(), 2u);
+  EXPECT_TRUE(core_->CheckAccounting().ok()) << core_->CheckAccounting();
+  // One that gives something makes room for one more, whether or not it ends.
+  core_->OnLegFrame(legs_.Last(kD), FakeFrame(0, 1));
+  EXPECT_EQ(probe_.retried.size(), 3u);
+  for (LegId leg = legs.back() + 1; leg <= legs_.Last(kD); ++leg) {
+    core_->OnLegFrame(leg, FakeFrame(0, 2, FinishReason::kStop));
+  }
+  EXPECT_EQ(probe_.retried.size(), 6u);
+  for (const auto& client : clients) {
+    EXPECT_TRUE(client->status.ok()) << client->status;
+    EXPECT_THAT(client->ids, ElementsAre(0, 1));
   }
 }
 
@@ -213,18 +225,6 @@ TEST_F(RouterCoreFailureTest, PrefillLostAfterItsTokenLetsDecodeGoOn) {
   EXPECT_TRUE(client_.status.ok());
 }
 
-TEST_F(RouterCoreFailureTest, PrefillLostAfterItsTokenAndASilentDecodeEnd) {
-  Cluster(1, 1);
-  Submit();
-  Accept();
-  core_->OnLegFrame(p_, FakeFrame(0, 1));
-  core_->OnLegFinished(p_, absl::UnavailableError("died"));
-  EXPECT_FALSE(client_.ended);
-  Pass(options_.await_grace);
-  EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);
-  EXPECT_EQ(Leg(d_).cancels, 1);
-}
-
 TEST_F(RouterCoreFailureTest, PrefillThatDiesBeforeTheTransferIsReplaced) {
   Cluster(2, 1);
   Submit();
@@ -232,8 +232,10 @@ TEST_F(RouterCoreFailureTest, PrefillThatDiesBeforeTheTransferIsReplaced) {
   std::string first = Leg(p_).worker.name;
   LegId first_d = d_;
   core_->OnWorkerLost(Leg(p_).worker, absl::UnavailableError("stream broke"));
-  EXPECT_EQ(Leg(first_d).cancels, 1);
   EXPECT_EQ(Leg(p_).cancels, 1);
+  EXPECT_EQ(Leg(first_d).cancels, 0) << "it may say what it keeps";
+  Pass(options_.settle_grace);
+  EXPECT_EQ(Leg(first_d).cancels, 1);
   EXPECT_NE(legs_.Last(kP), p_);
   EXPECT_NE(Leg(legs_.Last(kP)).worker.name, first);
   EXPECT_EQ(core_->workers().reservations(), 2);
@@ -241,20 +243,29 @@ TEST_F(RouterCoreFailureTest, PrefillThatDiesBeforeTheTransferIsReplaced) {
   EXPECT_EQ(core_->workers().reservations(), 0);
 }
 
-TEST_F(RouterCoreFailureTest, ANewLifeOfAWorkerEndsTheLegsOfTheOld) {
+// Nothing of the old life survives, and what ran there goes on.
+TEST_F(RouterCoreFailureTest, ANewLifeOfAWorkerTakesOverFromTheOld) {
   Cluster(0, 1);
   Submit();
   LegId old = d_;
+  core_->OnLegFrame(old, FakeFrame(0, 2));
   Add("d1", false, true, 2);
   EXPECT_EQ(Leg(old).cancels, 1);
-  EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);  // nobody else was there then
-  client_ = FakeClient();
-  Submit();
+  EXPECT_FALSE(client_.ended);
+  Pass(2 * options_.retry_pause);
+  TakeLastLegs();
+  ASSERT_NE(d_, old);
   EXPECT_EQ(Leg(d_).request.worker_incarnation, Incarnation(2));
-  // The old life's stream breaking late means nothing to the new one.
+  EXPECT_EQ(Leg(d_).request.delivered[0].size(), 2u);
+  EXPECT_EQ(core_->workers().reservations(), 1);
+  // What the old life did and said late means nothing to the new one.
+  core_->OnLegFrame(old, FakeFrame(2, 1));
+  core_->OnLegFinished(old, absl::OkStatus());
   core_->OnWorkerLost({"d1", Incarnation(1)}, absl::UnavailableError("late"));
   EXPECT_FALSE(client_.ended);
-  core_->OnLegFrame(d_, FakeFrame(0, 1, FinishReason::kStop));
+  EXPECT_THAT(client_.ids, ElementsAre(0, 1));
+  core_->OnLegFrame(d_, FakeFrame(2, 1, FinishReason::kStop));
+  EXPECT_TRUE(client_.status.ok()) << client_.status;
 }
 
 TEST_F(RouterCoreFailureTest, SilentWorkersLoseTheirRequests) {
@@ -263,8 +274,54 @@ TEST_F(RouterCoreFailureTest, SilentWorkersLoseTheirRequests) {
   Pass(options_.workers.heartbeat_interval * options_.workers.suspect_after);
   EXPECT_FALSE(client_.ended);
   Pass(options_.workers.heartbeat_interval * options_.workers.lost_after);
-  EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);
   EXPECT_FALSE(core_->CanServe());
+  EXPECT_FALSE(client_.ended) << "somebody may come";
+  Pass(options_.worker_patience);
+  EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);
+}
+
+// Telemetry that fails stops nothing: dispatch goes on by this router's counts.
+TEST_F(RouterCoreFailureTest, WithoutAnyLoadReportRequestsAreServed) {
+  Cluster(0, 2);
+  std::vector<std::unique_ptr<FakeClient>> clients;
+  std::map<std::string, int> legs;
+  for (int second = 0; second < 60; ++second) {
+    Pass(absl::Seconds(1));
+    core_->OnAlive({"d1", Incarnation(1)});
+    core_->OnAlive({"d2", Incarnation(1)});
+    clients.push_back(std::make_unique<FakeClient>());
+    ASSERT_TRUE(core_->Submit(Request(9), clients.back().get()).ok());
+    ++legs[Leg(legs_.Last(kD)).worker.name];
+  }
+  // The load that is reserved keeps them even.
+  EXPECT_EQ(legs["d1"], 30);
+  EXPECT_EQ(legs["d2"], 30);
+  for (const auto& [id, leg] : legs_.legs) {
+    core_->OnLegFrame(id, FakeFrame(0, 1, FinishReason::kStop));
+  }
+}
+
+TEST_F(RouterCoreFailureTest, RequestsWaitForAWorkerThatWasThereAMomentAgo) {
+  Cluster(0, 1);
+  core_->OnWorkerLost({"d1", Incarnation(1)}, absl::UnavailableError("broke"));
+  Submit();
+  EXPECT_EQ(core_->queued(), 1);
+  Pass(options_.worker_patience / 2);
+  Add("d1", false, true, 2);
+  EXPECT_EQ(core_->queued(), 0);
+  core_->OnLegFrame(legs_.Last(kD), FakeFrame(0, 1, FinishReason::kStop));
+  EXPECT_TRUE(client_.status.ok());
+}
+
+TEST_F(RouterCoreFailureTest, RequestsDoNotWaitForAWorkerThatStaysAway) {
+  Cluster(0, 1);
+  core_->OnWorkerLost({"d1", Incarnation(1)}, absl::UnavailableError("broke"));
+  Submit();
+  Pass(options_.worker_patience);
+  EXPECT_EQ(Reason(), ErrorReason::kNoWorkers);
+  FakeClient other;
+  EXPECT_EQ(ErrorInfoOf(core_->Submit(Request(), &other).status()).reason,
+            ErrorReason::kNoWorkers);
 }
 
 }  // namespace

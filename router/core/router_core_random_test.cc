@@ -39,7 +39,7 @@ class World {
     options.max_running = 12;
     options.max_queued = 6;
     options.max_attempts = 1 + random_.Below(3);
-    options.retry_floor = random_.Below(4);
+    options.retry_floor = 1 + random_.Below(3);
     options.await_grace = absl::Milliseconds(200);
     core_ = *RouterCore::Create(options, {&clock_, &timers_, &core_random_,
                                           &hasher_, &policy_, &legs_, &probe_});

@@ -301,6 +301,7 @@ TEST_F(RouterCoreTest, FullWorkersMakeRequestsWait) {
 }
 
 TEST_F(RouterCoreTest, WithoutWorkersRequestsAreRefused) {
+  options_.worker_patience = absl::ZeroDuration();
   Cluster(1, 0);
   EXPECT_FALSE(core_->CanServe());
   EXPECT_EQ(ErrorInfoOf(core_->Submit(Request(), &client_).status()).reason,
@@ -320,6 +321,8 @@ TEST_F(RouterCoreTest, QueuedRequestsEndWhenTheLastWorkerIsLost) {
   FakeClient waiting;
   ASSERT_TRUE(core_->Submit(Request(9), &waiting).ok());
   core_->OnWorkerLost({"d1", Incarnation(1)}, absl::UnavailableError("x"));
+  EXPECT_FALSE(client_.ended);
+  Pass(options_.worker_patience);
   EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);
   EXPECT_EQ(ErrorInfoOf(waiting.status).reason, ErrorReason::kNoWorkers);
 }

@@ -55,10 +55,11 @@ class FakeClient : public ClientSink {
     EXPECT_FALSE(ended);
     EXPECT_EQ(admissions, 1);
     if (!frame.prompt.tokens.empty() && on_prompt) on_prompt(frame.prompt);
-    EXPECT_EQ(
-        frame.tokens.empty() ? static_cast<int>(ids.size()) : frame.first_index,
-        static_cast<int>(ids.size()));
+    int& next = next_[frame.sample];
+    EXPECT_EQ(frame.tokens.empty() ? next : frame.first_index, next);
+    next += static_cast<int>(frame.tokens.size());
     for (const FrameToken& token : frame.tokens) ids.push_back(token.id);
+    if (on_frame) on_frame(frame);
     last = std::move(frame);
   }
   void OnFinished(const absl::Status& result) override {
@@ -68,12 +69,16 @@ class FakeClient : public ClientSink {
   }
 
   std::function<void(const PromptLogprobs&)> on_prompt;
+  std::function<void(const TokenFrame&)> on_frame;
   int admissions = 0;
   PlacementSummary placement;
   std::vector<TokenId> ids;
   TokenFrame last;
   bool ended = false;
   absl::Status status;
+
+ private:
+  std::map<int, int> next_;  // index of each sample's next token
 };
 
 // Remembers the verbs that tests ask about.

@@ -27,7 +27,9 @@ struct RequestFacts {
   absl::Span<const KeptPrefix> kept;
   // Workers that a failed attempt wants left out.
   absl::Span<const std::string> avoid;
-  int answers = 1;  // over one prompt's blocks
+  int answers = 1;            // over one prompt's blocks
+  bool beams = false;         // all of them at once
+  bool decode_alone = false;  // there must be no prefill leg
 };
 
 // A worker chosen for one leg, and what the leg is predicted to cost it.

@@ -119,8 +119,8 @@ absl::Status WorkerRegistry::Register(const WorkerInfo& info) {
   view_.workers.insert(at, std::move(worker));
   Record& record = records_[slot];
   record.key = info.key;
-  record.last_heard = clock_.Now();
-  WatchSilence(slot, options_.suspect_after);
+  record.last_report = record.last_heard = clock_.Now();
+  WatchSilence(slot);
   return absl::OkStatus();
 }
 
@@ -136,9 +136,15 @@ absl::Status WorkerRegistry::Report(const WorkerKey& worker,
   view->reported = load;
   view->reserved_at_report = view->reserved;
   view->suspect = false;
-  records_.at(view->slot).last_heard = clock_.Now();
-  WatchSilence(view->slot, options_.suspect_after);
+  Record& record = records_.at(view->slot);
+  record.last_report = record.last_heard = clock_.Now();
+  WatchSilence(view->slot);
   return absl::OkStatus();
+}
+
+void WorkerRegistry::Alive(const WorkerKey& worker) {
+  const WorkerView* view = Find(worker);
+  if (view != nullptr) records_.at(view->slot).last_heard = clock_.Now();
 }
 
 CacheSync WorkerRegistry::ApplyEvents(const WorkerKey& worker,
@@ -146,6 +152,7 @@ CacheSync WorkerRegistry::ApplyEvents(const WorkerKey& worker,
   WorkerView* view = FindView(worker);
   if (view == nullptr) return {};
   Record& record = records_.at(view->slot);
+  record.last_heard = clock_.Now();
   if (record.awaiting_snapshot) return {};
   for (const CacheEvent& event : events) {
     absl::Status status = prefixes_.Apply(view->slot, event);
@@ -227,26 +234,33 @@ const WorkerView* WorkerRegistry::Find(const WorkerKey& worker) const {
   return &*at;
 }
 
-void WorkerRegistry::WatchSilence(WorkerSlot slot, int intervals) {
+void WorkerRegistry::WatchSilence(WorkerSlot slot) {
   Record& record = records_.at(slot);
+  const absl::Duration interval = options_.heartbeat_interval;
+  Instant next = record.last_heard + options_.lost_after * interval;
+  if (!FindView(record.key)->suspect) {
+    next =
+        std::min(next, record.last_report + options_.suspect_after * interval);
+  }
   timers_.Cancel(record.silence);
-  record.silence = timers_.Schedule(
-      record.last_heard + intervals * options_.heartbeat_interval,
-      [this, slot] { OnSilence(slot); });
+  record.silence = timers_.Schedule(next, [this, slot] { OnSilence(slot); });
 }
 
 void WorkerRegistry::OnSilence(WorkerSlot slot) {
-  WorkerKey key = records_.at(slot).key;
-  WorkerView* view = FindView(key);
-  if (!view->suspect) {
-    view->suspect = true;
-    WatchSilence(slot, options_.lost_after);
+  const Record& record = records_.at(slot);
+  const WorkerKey key = record.key;
+  const absl::Duration interval = options_.heartbeat_interval;
+  const absl::Duration silent = clock_.Now() - record.last_heard;
+  if (silent >= options_.lost_after * interval) {
+    Lose(key, MakeError(ErrorReason::kWorkerLost,
+                        absl::StrCat("worker ", key.name, " was silent for ",
+                                     absl::FormatDuration(silent))));
     return;
   }
-  absl::Duration silent = clock_.Now() - records_.at(slot).last_heard;
-  Lose(key, MakeError(ErrorReason::kWorkerLost,
-                      absl::StrCat("worker ", key.name, " was silent for ",
-                                   absl::FormatDuration(silent))));
+  if (clock_.Now() - record.last_report >= options_.suspect_after * interval) {
+    FindView(key)->suspect = true;
+  }
+  WatchSilence(slot);
 }
 
 absl::Status WorkerRegistry::CheckIdle() const {

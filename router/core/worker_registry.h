@@ -57,8 +57,8 @@ class WorkerRegistry {
   struct Options {
     ContentId content;  // of the router's model; others are refused
     absl::Duration heartbeat_interval = absl::Milliseconds(500);
-    int suspect_after = 3;  // silent intervals
-    int lost_after = 20;
+    int suspect_after = 3;  // intervals without a load report
+    int lost_after = 20;    // intervals without any sign of life
     int max_workers = 4096;
   };
   // Runs for each worker that is lost, whatever the cause, after the registry
@@ -82,6 +82,10 @@ class WorkerRegistry {
 
   // kWorkerLost when the worker is unknown: it has to register again.
   absl::Status Report(const WorkerKey& worker, const WorkerLoad& load);
+
+  // Its stream lives, whether or not it reports its load: telemetry may fail
+  // without the worker. Unknown workers: no-op.
+  void Alive(const WorkerKey& worker);
 
   // Applies events up to the first that does not fit. After an answer with
   // `resend_from`, events are ignored until what was asked for arrives; it is
@@ -111,7 +115,7 @@ class WorkerRegistry {
   friend class LoadReservation;
   struct Record {
     WorkerKey key;
-    Instant last_heard;
+    Instant last_report, last_heard;
     TimerId silence = 0;
     // Cache events are ignored until what was asked for arrives.
     bool awaiting_snapshot = false;
@@ -120,8 +124,8 @@ class WorkerRegistry {
 
   absl::Status Validate(const WorkerInfo& info) const;
   WorkerView* FindView(const WorkerKey& worker);
-  // Calls OnSilence so many intervals after the worker was last heard.
-  void WatchSilence(WorkerSlot slot, int intervals);
+  // Calls OnSilence when the worker may have become suspect, or lost.
+  void WatchSilence(WorkerSlot slot);
   void OnSilence(WorkerSlot slot);
   void Release(WorkerSlot slot, const LoadShare& share);
 

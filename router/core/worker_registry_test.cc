@@ -167,6 +167,23 @@ TEST_F(WorkerRegistryTest, SilenceMakesSuspectThenLost) {
   EXPECT_EQ(timers_.size(), 0u);
 }
 
+TEST_F(WorkerRegistryTest, TelemetryMayFailWithoutTheWorker) {
+  ASSERT_TRUE(registry_.Register(Info("a")).ok());
+  ASSERT_TRUE(registry_.Report(a_, Ready()).ok());
+  for (int second = 1; second <= 60; ++second) {
+    Pass(absl::Seconds(1));
+    registry_.Alive(a_);
+    ASSERT_NE(registry_.Find(a_), nullptr);
+    EXPECT_EQ(registry_.Find(a_)->suspect, second >= 3);
+  }
+  registry_.Alive({"a", Incarnation(9)});  // means nothing to this life
+  Pass(absl::Milliseconds(9999));
+  EXPECT_THAT(lost_, IsEmpty());
+  Pass(absl::Milliseconds(1));
+  EXPECT_THAT(lost_, ElementsAre(a_));
+  registry_.Alive(a_);
+}
+
 TEST_F(WorkerRegistryTest, ReservationsAreGivenBackOnce) {
   ASSERT_TRUE(registry_.Register(Info("a")).ok());
   {

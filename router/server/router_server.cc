@@ -56,10 +56,12 @@ class RouterServerImpl : public RouterServer {
           return registrar_->Accept(std::move(stream));
         },
         loop_.inbox()));
-    ASSIGN_OR_RETURN(server_, RpcServer::Start({.address = options.listen.grpc,
-                                                .max_message_bytes =
-                                                    options.max_message_bytes},
-                                               std::move(services)));
+    ASSIGN_OR_RETURN(
+        server_,
+        RpcServer::Start({.address = options.listen.grpc,
+                          .max_message_bytes = options.max_message_bytes,
+                          .keepalive = options.worker_timeout},
+                         std::move(services)));
     RETURN_IF_ERROR(StartHttp(options));
     // The loop has run without a server until now.
     loop_.RunAndWait([this] { health_ = server_.get(); });
@@ -114,7 +116,8 @@ class RouterServerImpl : public RouterServer {
         RouterCore::Create(core, {&loop_.clock(), &loop_.timers(), &random_,
                                   &hasher_, policy_.get(), &legs_, probe}));
     legs_.set_core(core_.get());
-    registrar_ = std::make_unique<WorkerRegistrar>(core_.get(), &legs_);
+    registrar_ = std::make_unique<WorkerRegistrar>(
+        core_.get(), &legs_, &loop_.clock(), &loop_.timers());
     calls_ = std::make_unique<InferenceCalls>(InferenceCalls::Ports{
         core_.get(), encoder_.get(), probe, &random_, loop_.inbox(),
         encoder_loop_.inbox(),

@@ -8,6 +8,12 @@
 #include "common/rpc/worker_wire.h"
 
 namespace penstock {
+namespace {
+
+// Far below what makes a silent worker a lost one.
+constexpr absl::Duration kBetweenLooks = absl::Milliseconds(500);
+
+}  // namespace
 
 class WorkerRegistrar::Registration : public StreamHandler {
  public:
@@ -67,6 +73,7 @@ class WorkerRegistrar::Registration : public StreamHandler {
     }
     worker_ = info.key;
     registrar_->current_[worker_] = this;
+    if (registrar_->timer_ == 0) registrar_->WatchStreams();
     registrar_->legs_->AddWorker(worker_, info.control_address);
     stream_->Send(EncodeRouterMessage(Welcome{}));
     Log(LogLevel::kInfo, "worker registered",
@@ -103,6 +110,16 @@ class WorkerRegistrar::Registration : public StreamHandler {
   WorkerKey worker_;  // no incarnation before it has registered
   bool closing_ = false;
 };
+
+WorkerRegistrar::~WorkerRegistrar() { timers_->Cancel(timer_); }
+
+void WorkerRegistrar::WatchStreams() {
+  for (const auto& [worker, stream] : current_) core_->OnAlive(worker);
+  timer_ = timers_->Schedule(clock_->Now() + kBetweenLooks, [this] {
+    timer_ = 0;
+    if (!current_.empty()) WatchStreams();
+  });
+}
 
 std::unique_ptr<StreamHandler> WorkerRegistrar::Accept(
     std::shared_ptr<Stream> stream) {

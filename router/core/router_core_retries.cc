@@ -1,0 +1,162 @@
+// How RouterCore goes on with a request whose attempt has failed.
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "common/base/sometimes.h"
+#include "common/peer/error_reason.h"
+#include "router/core/router_core.h"
+
+namespace penstock {
+
+void RouterCore::OnAttemptFailed(Request& r, const AttemptStep& step) {
+  ports_.timers->Cancel(std::exchange(r.wait_timer, 0));
+  EndRetrying(r);
+  if (!MayRetry(r, step.status)) {
+    End(r, step.status);
+    return;
+  }
+  r.failure = step.status;
+  r.moving = ErrorInfoOf(step.status).reason == ErrorReason::kDraining;
+  if (r.delivered.tokens() > 0) HashHistory(r);
+  if (r.moving || RetryBudgetLeft()) {
+    absl::StatusOr<Placement> placement = PlaceAgain(r, step.blame);
+    if (placement.ok()) {
+      StartAgain(r, *placement);
+      return;
+    }
+  }
+  WaitForPlace(r);
+}
+
+bool RouterCore::MayRetry(const Request& r, const absl::Status& status) const {
+  if (r.fruitless >= options_.max_attempts) return false;
+  switch (ErrorInfoOf(status).reason) {
+    case ErrorReason::kQueueFull:
+    case ErrorReason::kWorkerLost:
+    case ErrorReason::kTransferFailed:
+    case ErrorReason::kDraining:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Never so much at once that an outage feeds itself.
+bool RouterCore::RetryBudgetLeft() const {
+  return retrying_ <
+         std::max(options_.retry_floor,
+                  static_cast<int>(options_.retry_share * running_));
+}
+
+void RouterCore::EndRetrying(Request& r) {
+  retrying_ -= std::exchange(r.retrying, false);
+}
+
+absl::StatusOr<Placement> RouterCore::PlaceAgain(const Request& r,
+                                                 Blame blame) {
+  using Names = std::vector<std::string>;
+  const std::string decode = r.attempt->decode().worker.name;
+  const std::string prefill = r.attempt->prefill().has_value()
+                                  ? r.attempt->prefill()->worker.name
+                                  : decode;
+  auto try_each = [&](std::initializer_list<Names> avoid) {
+    absl::StatusOr<Placement> placement = absl::UnknownError("not tried");
+    for (const Names& names : avoid) {
+      if (placement.ok()) break;
+      placement = Place(r, names);
+    }
+    return placement;
+  };
+  const Names culprit = {blame == Blame::kPrefill ? prefill : decode};
+  // A worker that drains takes back what nobody else can.
+  if (r.moving) return try_each({culprit, {}});
+  if (blame == Blame::kNobody) return Place(r, {});
+  if (blame != Blame::kPair || prefill == decode) return Place(r, culprit);
+  // Either may be at fault: who keeps the KV is the last to be left out.
+  const std::vector<KeptPrefix> kept = KeptFor(r);
+  auto keeps = [&](const std::string& name) {
+    return std::any_of(kept.begin(), kept.end(), [&](const KeptPrefix& k) {
+      return k.worker.name == name;
+    });
+  };
+  if (keeps(prefill)) return try_each({{decode}, {prefill}});
+  if (keeps(decode)) return try_each({{prefill}, {decode}});
+  return try_each({{prefill, decode}, {prefill}, {decode}});
+}
+
+void RouterCore::StartAgain(Request& r, const Placement& placement) {
+  if (r.delivered.tokens() > 0) {
+    Sometimes<"a request went on after tokens that were delivered">();
+  }
+  if (!r.moving) {
+    r.retrying = true;
+    ++retrying_;
+  }
+  ports_.probe->RequestRetried(r.id(), ErrorInfoOf(r.failure).reason);
+  Start(r, placement);
+}
+
+void RouterCore::WaitForPlace(Request& r) {
+  Sometimes<"a failed request waited for a place">();
+  // No two of those that failed together come back together.
+  const double share =
+      0.5 + 0.5 * static_cast<double>(ports_.random->Below(1000)) / 1000;
+  r.not_before = ports_.clock->Now() +
+                 share * options_.retry_pause * (1 << std::min(r.fruitless, 6));
+  Enqueue(r);
+  r.wait_timer = ports_.timers->Schedule(r.not_before, [this, &r] {
+    r.wait_timer = 0;
+    Pump();
+  });
+  WatchHope();
+}
+
+void RouterCore::PumpRetries() {
+  for (auto next = again_.begin(); next != again_.end();) {
+    Request& r = *(next++)->second;
+    if (ports_.clock->Now() < r.not_before) continue;
+    if (!r.moving && !RetryBudgetLeft()) continue;
+    absl::StatusOr<Placement> placed = Place(r, {});
+    if (placed.ok()) {
+      Dequeue(r);
+      StartAgain(r, *placed);
+      continue;
+    }
+    const bool full =
+        ErrorInfoOf(placed.status()).reason == ErrorReason::kQueueFull;
+    if (!full && !Hopeful()) End(r, r.failure);
+    // A worker that could hold it may come back, and others need not wait.
+    if (full) return;
+  }
+}
+
+void RouterCore::MoveWaitingLegs(const WorkerKey& worker) {
+  auto waits_there = [&](const Attempt::Leg& leg) {
+    return leg.worker == worker && leg.open() && !leg.accepted;
+  };
+  for (auto& [id, request] : requests_) {
+    Request& r = *request;
+    if (!r.attempt.has_value() ||
+        r.attempt->state() != AttemptState::kOpening) {
+      continue;
+    }
+    const bool waits = waits_there(r.attempt->decode()) ||
+                       (r.attempt->prefill().has_value() &&
+                        waits_there(*r.attempt->prefill()));
+    if (!waits) continue;
+    // It finishes what it has: nobody is moved to nowhere.
+    absl::StatusOr<Placement> placement = Place(r, {worker.name});
+    if (!placement.ok()) continue;
+    Sometimes<"a waiting leg was moved off a draining worker">();
+    CancelLegs(*r.attempt);
+    r.attempt->Abandon();
+    EndRetrying(r);
+    --r.fruitless;  // it had not begun
+    r.moving = true;
+    r.failure = MakeError(ErrorReason::kDraining, "the worker drains");
+    StartAgain(r, *placement);
+  }
+}
+
+}  // namespace penstock
