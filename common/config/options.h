@@ -40,7 +40,10 @@ struct RouterOptions {
   int max_queued_requests = 1024;
   absl::Duration max_timeout = absl::Minutes(10);
   int local_prefill_tokens = 16;
+  // A silent worker is pinged after this, and lost after as much again.
   absl::Duration worker_timeout = absl::Seconds(3);
+  // How long requests wait for workers after one has come or gone.
+  absl::Duration worker_patience = absl::Seconds(10);
 };
 
 struct WorkerOptions {

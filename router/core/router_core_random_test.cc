@@ -1,13 +1,16 @@
 // Legs, clients, workers and time interleaved from a seed. Whatever happens:
-// every request ends exactly once, tokens have no gaps (FakeClient checks
-// both), and when all is over nothing is reserved, queued or timed.
+// every request ends exactly once, its tokens are those that it would have got
+// without any fault, each leg is told what the client has, and when all is over
+// nothing is reserved, queued or timed.
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/sometimes.h"
 #include "common/peer/error_reason.h"
 #include "gtest/gtest.h"
 #include "router/core/least_time_policy.h"
@@ -25,6 +28,73 @@ struct Tally {
   std::map<ErrorReason, int> reasons;
   std::vector<TokenId> tokens;
   friend bool operator==(const Tally&, const Tally&) = default;
+};
+
+// What a request's answers are, whoever makes them.
+struct Truth {
+  explicit Truth(const GenerateRequest& request) : request(request) {}
+
+  int Length(int sample) const {
+    return 1 + static_cast<int>((request.sampling.seed >> (4 * sample)) %
+                                request.stop.max_tokens);
+  }
+  DeliveredToken Token(int sample, int index) const {
+    const int id = static_cast<int>(
+        (request.sampling.seed + 31 * sample + 17 * index) % 1009);
+    return {id, request.sampling.mirostat.on ? 1.0f + index : 0.0f};
+  }
+  int Total() const {
+    int total = 0;
+    for (int s = 0; s < request.n; ++s) total += Length(s);
+    return total;
+  }
+  TokenFrame Frame(int sample, int first, int count) const {
+    TokenFrame frame;
+    frame.sample = sample;
+    frame.first_index = first;
+    for (int i = first; i < first + count; ++i) {
+      const DeliveredToken token = Token(sample, i);
+      frame.tokens.push_back({token.token, "", {}, token.mirostat_mu});
+    }
+    if (first + count == Length(sample)) frame.finish = FinishReason::kStop;
+    return frame;
+  }
+
+  const GenerateRequest request;
+};
+
+// Checks what a client gets against the truth.
+class TruthfulClient {
+ public:
+  explicit TruthfulClient(const GenerateRequest& request)
+      : truth(request), got(request.n) {
+    sink.on_frame = [this](const TokenFrame& frame) {
+      for (const FrameToken& token : frame.tokens) {
+        std::vector<DeliveredToken>& sample = got[frame.sample];
+        sample.push_back({token.id, token.mirostat_mu});
+        EXPECT_EQ(
+            sample.back(),
+            truth.Token(frame.sample, static_cast<int>(sample.size()) - 1));
+      }
+      if (frame.finish != FinishReason::kNone) {
+        EXPECT_EQ(static_cast<int>(got[frame.sample].size()),
+                  truth.Length(frame.sample));
+        EXPECT_EQ(++ended[frame.sample], 1);
+      }
+    };
+  }
+
+  void CheckEnd() const {
+    EXPECT_TRUE(sink.ended);
+    if (!sink.status.ok()) return;
+    EXPECT_EQ(static_cast<int>(ended.size()), truth.request.n);
+    EXPECT_EQ(sink.last.usage.completion_tokens, truth.Total());
+  }
+
+  const Truth truth;
+  std::vector<std::vector<DeliveredToken>> got;  // by sample
+  std::map<int, int> ended;
+  FakeClient sink;
 };
 
 class World {
@@ -83,16 +153,14 @@ class World {
     EXPECT_EQ(core_->workers().reservations(), 0);
     EXPECT_EQ(timers_.size(), core_->workers().view().workers.size());
     for (const auto& client : clients_) {
-      EXPECT_TRUE(client->ended);
-      ++(client->status.ok() ? tally_.ok : tally_.failed);
-      if (!client->status.ok()) {
-        ++tally_.reasons[ErrorInfoOf(client->status).reason];
+      client->CheckEnd();
+      const FakeClient& sink = client->sink;
+      ++(sink.status.ok() ? tally_.ok : tally_.failed);
+      if (!sink.status.ok()) {
+        ++tally_.reasons[ErrorInfoOf(sink.status).reason];
       }
-      tally_.tokens.insert(tally_.tokens.end(), client->ids.begin(),
-                           client->ids.end());
-      if (client->status.ok()) {
-        EXPECT_NE(client->last.finish, FinishReason::kNone);
-      }
+      tally_.tokens.insert(tally_.tokens.end(), sink.ids.begin(),
+                           sink.ids.end());
     }
     EXPECT_EQ(probe_.outcomes.size(), clients_.size());
     for (const auto& [id, leg] : legs_.legs) EXPECT_LE(leg.cancels, 1);
@@ -104,8 +172,16 @@ class World {
   // What a fake worker has done on a leg that has not ended.
   struct LegState {
     bool accepted = false;
-    int next = 0;
-    int total = 1;  // index behind its last token
+    std::vector<int> next, end;  // by sample: token indices
+    const Truth* truth = nullptr;
+
+    // A sample with something to say still.
+    std::optional<int> Open() const {
+      for (size_t s = 0; s < next.size(); ++s) {
+        if (next[s] < end[s]) return static_cast<int>(s);
+      }
+      return std::nullopt;
+    }
   };
 
   void Pass(absl::Duration time) {
@@ -115,18 +191,23 @@ class World {
   }
 
   void Submit() {
-    auto client = std::make_unique<FakeClient>();
     GenerateRequest request;
     request.prompt.assign(1 + random_.Below(80), random_.Below(3));
-    request.stop.max_tokens = 1 + random_.Below(8);
+    request.stop.max_tokens = 1 + random_.Below(12);
     request.priority = static_cast<int>(random_.Below(3));
+    request.sampling.seed = random_.Next();
+    request.sampling.mirostat.on = random_.Below(4) == 0;
+    if (random_.Below(4) == 0) request.n = 2 + random_.Below(2);
+    if (random_.Below(8) == 0) request.best_of = request.n + 1;
     if (random_.Below(3) == 0) {
       request.timeout = absl::Milliseconds(random_.Below(2000));
     }
-    auto id = core_->Submit(request, client.get());
-    EXPECT_FALSE(client->ended) << "ended inside Submit";
+    auto client = std::make_unique<TruthfulClient>(request);
+    auto id = core_->Submit(request, &client->sink);
+    EXPECT_FALSE(client->sink.ended) << "ended inside Submit";
     if (id.ok()) {
       ids_.push_back(*id);
+      by_id_[*id] = client.get();
       clients_.push_back(std::move(client));
     } else {
       ++tally_.refused;
@@ -166,6 +247,10 @@ class World {
         break;
       }
       default:
+        if (random_.Below(4) == 0) {  // it lives, and says no more
+          core_->OnAlive(Key(worker));
+          break;
+        }
         load.health = random_.Below(8) == 0 ? WorkerHealth::kDraining
                                             : WorkerHealth::kReady;
         load.active_requests = random_.Below(4);
@@ -178,14 +263,38 @@ class World {
     for (auto it = legs_.legs.upper_bound(last_seen_); it != legs_.legs.end();
          ++it) {
       last_seen_ = it->first;
-      const FakeLegs::Leg& leg = it->second;
-      LegState state;
-      if (leg.kind == LegKind::kDecode) {
-        state.next = leg.request.partner.worker.empty() ? 0 : 1;
-        state.total = leg.request.request.stop.max_tokens;
-      }
-      states_[it->first] = state;
+      Track(it->first, it->second);
     }
+  }
+
+  void Track(LegId id, const FakeLegs::Leg& leg) {
+    const GenerateRequest& request = leg.request.request;
+    const TruthfulClient& client = *by_id_.at(request.id);
+    LegState state;
+    state.truth = &client.truth;
+    const bool handoff = !leg.request.partner.worker.empty();
+    std::vector<std::vector<DeliveredToken>> delivered = leg.request.delivered;
+    EXPECT_LE(delivered.size(), static_cast<size_t>(request.n));
+    delivered.resize(request.n);
+    if (request.deferred()) {
+      EXPECT_EQ(delivered, decltype(delivered)(request.n));
+    } else {
+      EXPECT_EQ(delivered, client.got);
+    }
+    for (int s = 0; s < request.n; ++s) {
+      const int first = static_cast<int>(delivered[s].size());
+      EXPECT_FALSE(handoff && request.n > 1 && first > 0);
+      const int all = client.truth.Length(s);
+      if (leg.kind == LegKind::kDecode) {
+        const int after = handoff && !request.deferred() ? 1 : 0;
+        state.next.push_back(first + after);
+        state.end.push_back(all);
+      } else {
+        state.next.push_back(first);
+        state.end.push_back(request.deferred() ? 0 : std::min(first + 1, all));
+      }
+    }
+    states_[id] = std::move(state);
   }
 
   void EndLeg(LegId id, const absl::Status& status) {
@@ -206,40 +315,86 @@ class World {
       EndLeg(id, absl::CancelledError("as asked"));
       return;
     }
-    switch (random_.Below(60)) {
-      case 0:
-        EndLeg(id, absl::UnavailableError("died"));
-        return;
-      case 1:
-        EndLeg(id, MakeError(ErrorReason::kTransferFailed, "broke"));
-        return;
-      case 2:
-        EndLeg(id, MakeError(ErrorReason::kQueueFull, "full"));
-        return;
-      case 3:
-        EndLeg(id, MakeError(ErrorReason::kKvTooSmall, "small"));
-        return;
-      case 4:  // a worker that cannot count
-        core_->OnLegFrame(id, FakeFrame(random_.Below(12), random_.Below(3)));
-        return;
-      default:
-        break;
+    if (random_.Below(8) == 0) {
+      FailLeg(id, leg, state);
+      return;
     }
     if (!state.accepted) {
       state.accepted = true;
       core_->OnLegAccepted(id);
-    } else if (state.next < state.total) {
-      int count = 1 + random_.Below(state.total - state.next);
-      bool last = state.next + count == leg.request.request.stop.max_tokens;
-      int repeated = random_.Below(8) == 0 && state.next > 1;
-      core_->OnLegFrame(
-          id, FakeFrame(state.next - repeated, count + repeated,
-                        last ? FinishReason::kLength : FinishReason::kNone));
-      state.next += count;
+    } else if (std::optional<int> sample = state.Open()) {
+      Advance(id, leg, state, *sample);
     } else {
       EndLeg(id, absl::OkStatus());
     }
     TrackNewLegs();
+  }
+
+  void Advance(LegId id, const FakeLegs::Leg& leg, LegState& state,
+               int sample) {
+    int& next = state.next[sample];
+    const int count = 1 + random_.Below(state.end[sample] - next);
+    const int repeated = random_.Below(8) == 0 && next > 1;
+    TokenFrame frame =
+        state.truth->Frame(sample, next - repeated, count + repeated);
+    next += count;
+    if (!state.Open() && frame.finish != FinishReason::kNone) {
+      frame.usage.prompt_tokens =
+          static_cast<int>(leg.request.request.prompt.size());
+      // What it counts when it was not there from the start is no matter.
+      frame.usage.completion_tokens =
+          leg.request.attempt == AttemptId(1) || leg.request.request.deferred()
+              ? state.truth->Total()
+              : 1;
+    }
+    core_->OnLegFrame(id, frame);
+  }
+
+  void FailLeg(LegId id, const FakeLegs::Leg& leg, const LegState& state) {
+    // Whether or not it is there, the router must do well by it.
+    const int history = static_cast<int>(leg.request.history().size());
+    auto keeping = [&](ErrorReason reason) {
+      const absl::Status status = MakeError(reason, "as drawn");
+      return random_.Below(2) == 0
+                 ? status
+                 : WithKeptTokens(status, 1 + random_.Below(history));
+    };
+    switch (random_.Below(12)) {
+      case 0:
+      case 1:
+        EndLeg(id, absl::UnavailableError("died"));
+        return;
+      case 2:
+      case 3:
+        EndLeg(id, keeping(ErrorReason::kTransferFailed));
+        return;
+      case 4:
+        EndLeg(id, keeping(ErrorReason::kWorkerLost));
+        return;
+      case 5:
+      case 6:
+        EndLeg(id, keeping(ErrorReason::kDraining));
+        return;
+      case 7:
+      case 8:
+        EndLeg(id, MakeError(ErrorReason::kQueueFull, "full"));
+        return;
+      case 9:
+        EndLeg(id, MakeError(ErrorReason::kKvTooSmall, "small"));
+        return;
+      case 10: {  // a worker that leaves tokens out
+        const int sample = static_cast<int>(random_.Below(state.next.size()));
+        TokenFrame frame;
+        frame.sample = sample;
+        frame.first_index = 13 + random_.Below(3);  // beyond any answer
+        frame.tokens.resize(1);
+        core_->OnLegFrame(id, frame);
+        TrackNewLegs();
+        return;
+      }
+      default:
+        return;
+    }
   }
 
   ManualClock clock_;
@@ -250,7 +405,8 @@ class World {
   FakeLegs legs_;
   FakeProbe probe_;
   std::unique_ptr<RouterCore> core_;
-  std::vector<std::unique_ptr<FakeClient>> clients_;
+  std::vector<std::unique_ptr<TruthfulClient>> clients_;
+  std::map<RequestId, const TruthfulClient*> by_id_;
   std::vector<RequestId> ids_;
   std::map<LegId, LegState> states_;
   LegId last_seen_ = 0;
@@ -293,6 +449,9 @@ TEST(RouterCoreRandomTest, EveryRequestEndsOnceAndNothingIsLeft) {
         ErrorReason::kInternal, ErrorReason::kCancelled,
         ErrorReason::kDeadline}) {
     EXPECT_GT(sum.reasons[reason], 50) << ReasonName(reason);
+  }
+  for (const MarkCount& mark : CoverageMarks()) {
+    EXPECT_GT(mark.hits, 0u) << mark.text;
   }
 }
 

@@ -382,6 +382,7 @@ TEST_F(RouterServerTest, AbortEndsTheNamedCall) {
 }
 
 TEST_F(RouterServerTest, AWorkerIsLostWithItsStream) {
+  options_.worker_patience = absl::Milliseconds(50);
   Start();
   auto worker = AddWorker(AnswerTwo);
   worker->Leave();
