@@ -60,6 +60,8 @@ absl::StatusOr<SequenceId> EngineLoop::Add(std::unique_ptr<Sequence> sequence,
                                   options_.max_waiting, " requests; try later"),
                      "", absl::Seconds(1));
   }
+  // Before anybody else learns of its blocks: the cache may have others.
+  if (entry.running) Publish(*sequence);
   entry.sequence = std::move(sequence);
   entry.listener = listener;
   entry.after_draw = options.after_draw;

@@ -120,6 +120,13 @@ void AdoptKept(const WorkerContext& context, Sequence& sequence) {
   sequence.looked_up = true;
 }
 
+bool WorthKeeping(absl::StatusCode code) {
+  return code != absl::StatusCode::kOk &&
+         code != absl::StatusCode::kCancelled &&
+         code != absl::StatusCode::kDeadlineExceeded &&
+         code != absl::StatusCode::kInvalidArgument;
+}
+
 std::optional<KeptKv::Prefix> KeepableOf(std::unique_ptr<Sequence> sequence) {
   if (sequence == nullptr || sequence->computed == 0) return std::nullopt;
   KeptKv::Prefix prefix;

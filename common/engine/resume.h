@@ -38,6 +38,10 @@ absl::StatusOr<std::vector<TokenDelivery>> Replay(
 // request left here, unless the prefix cache has as much. Nothing stays kept.
 void AdoptKept(const WorkerContext& context, Sequence& sequence);
 
+// Whether a leg that its peer ended with this code is one whose KV the next
+// attempt wants: nobody gave the request up, and nothing is wrong with it.
+bool WorthKeeping(absl::StatusCode code);
+
 // Takes the KV that a sequence has, for its request's next leg. Nothing is
 // computed: nullopt. `sequence` may be null.
 std::optional<KeptKv::Prefix> KeepableOf(std::unique_ptr<Sequence> sequence);

@@ -1,5 +1,6 @@
 #include "decode_worker/core/decode_role.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -67,12 +68,13 @@ void DecodeRole::OnOffer(const WorkerKey& peer, Offer offer) {
     transfer->OnOffer(peer, std::move(offer));
     return;
   }
-  if (draining_ ||
+  const bool refuses = draining_ && !keeps(offer.transfer.request);
+  if (refuses ||
       static_cast<int>(transfers_.size()) > context_->options.max_transfers) {
     transfers_.erase(offer.transfer);
-    reject(draining_ ? ErrorReason::kDraining : ErrorReason::kQueueFull,
-           draining_ ? "the decode worker drains"
-                     : "the decode worker has too many transfers");
+    reject(refuses ? ErrorReason::kDraining : ErrorReason::kQueueFull,
+           refuses ? "the decode worker drains"
+                   : "the decode worker has too many transfers");
     return;
   }
   TransferId id = offer.transfer;
@@ -164,6 +166,21 @@ bool DecodeRole::Poll() {
   progress |= GrantCredits();
   progress |= Reap();
   return progress;
+}
+
+void DecodeRole::BeginDrain() {
+  draining_ = true;
+  // Not what comes back later, because nobody else can take it.
+  for (auto& [id, transfer] : transfers_) transfer->YieldWhenActive();
+  for (auto& [id, local] : local_) local->YieldAtNextToken();
+}
+
+bool DecodeRole::keeps(RequestId request) const {
+  return context_->kept->Has(request) ||
+         std::any_of(
+             transfers_.begin(), transfers_.end(), [&](const auto& entry) {
+               return entry.first.request == request && entry.second->keeps();
+             });
 }
 
 int DecodeRole::waiting() const { return static_cast<int>(uncredited_.size()); }

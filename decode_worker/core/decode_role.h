@@ -28,8 +28,13 @@ class DecodeRole {
   // Arrivals, credits, fences, clean-up. True when something happened.
   bool Poll();
 
-  // Refuses new offers.
-  void BeginDrain() { draining_ = true; }
+  // Refuses new offers but those of requests that are kept here. Running
+  // requests of one answer end at their next token with kDraining, their KV
+  // kept, so that they go on elsewhere; others finish here.
+  void BeginDrain();
+
+  // A leg of the request left its KV here, or is about to, for the next one.
+  bool keeps(RequestId request) const;
 
   bool idle() const { return transfers_.empty() && local_.empty(); }
   // Legs that wait for blocks or for their prefill worker.

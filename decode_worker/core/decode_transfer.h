@@ -47,10 +47,16 @@ class DecodeTransfer {
   // a fence allows; the rest follows in Poll.
   void Fail(const absl::Status& status);
 
+  // What the leg makes ends with its next token, if it can go on elsewhere
+  // (AnswerGroup::YieldAtNextToken).
+  void YieldWhenActive();
+
   // Moves an outstanding fence on; to be called after arrivals were drained.
   // True when it changed something.
   bool Poll();
 
+  // Its verified pages are about to be kept for the request's next leg.
+  bool keeps() const { return keep_; }
   bool released() const { return state_ == DecodeState::kReleased; }
   DecodeState state() const { return state_; }
   bool has_offer() const { return offer_.has_value(); }
@@ -66,6 +72,7 @@ class DecodeTransfer {
   void RejectOffer(const absl::Status& status);
   int GrowthBlocks() const;
   bool Map();
+  bool ReserveBlocks();
   // Those of this worker and of the offer, best first.
   std::vector<KvTransport*> CommonTransports() const;
   // Closes all of them to the transfer; true when no write can land any more.
@@ -85,6 +92,11 @@ class DecodeTransfer {
   absl::Status Verify(const KvManifest& manifest);
   bool GoesOnAfterDelivered(absl::Span<const ResumedAnswer> answers) const;
   void Activate();
+  // Fail through no fault of this worker: keeps the leading verified pages,
+  // once the fence is through, and says how many tokens' they are.
+  void FailKeeping(const absl::Status& status);
+  int VerifiedTokens() const;
+  void KeepVerified();
   void BeginRevoke();
   void TryFence();
   void Release();
@@ -127,7 +139,9 @@ class DecodeTransfer {
 
   std::unique_ptr<AnswerGroup> answers_;  // once active
   bool fence_acked_ = false;
-  bool fenced_ = false;  // after commit: no write can land any more
+  bool fenced_ = false;  // no write can land any more
+  bool keep_ = false;    // what is verified, after the fence
+  bool yields_ = false;
   TimerId meet_timer_ = 0;
   TimerId deadline_timer_ = 0;
   TimerId arrival_timer_ = 0;

@@ -20,6 +20,8 @@ class LocalGeneration {
   void Start();
   // Ends the leg with `status` and gives its blocks back.
   void End(const absl::Status& status);
+  // See AnswerGroup::YieldAtNextToken.
+  void YieldAtNextToken() { answers_.YieldAtNextToken(); }
   bool released() const { return output_.finished(); }
 
  private:

@@ -1,5 +1,6 @@
 #include "prefill_worker/core/prefill_role.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -108,6 +109,13 @@ bool PrefillRole::Poll() {
                        [](const auto& t) { return t.second->released(); }) >
              0 ||
          progress;
+}
+
+bool PrefillRole::keeps(RequestId request) const {
+  return std::any_of(
+      transfers_.begin(), transfers_.end(), [&](const auto& entry) {
+        return entry.first.request == request && entry.second->keeps();
+      });
 }
 
 int PrefillRole::waiting() const {

@@ -29,6 +29,8 @@ class PrefillRole {
   // Completions and clean-up. True when something happened.
   bool Poll();
 
+  // A failed leg of the request is about to leave its KV to the next one.
+  bool keeps(RequestId request) const;
   bool idle() const { return transfers_.empty(); }
   // Legs that wait for a decode worker's credit.
   int waiting() const;

@@ -24,12 +24,16 @@ PrefillTransfer::PrefillTransfer(const WorkerContext* context, LegRequest leg,
       lease_(
           context,
           [this] {
+            if (state_ == PrefillState::kQueued) {
+              context_->kept->Renew(id_.request);
+            }
             Send(Renew{id_, context_->options.lease});
           },
           [this] {
-            Fail(MakeError(ErrorReason::kTransferFailed,
-                           absl::StrCat("decode worker ", leg_.partner.worker,
-                                        " let its lease expire")));
+            FailKeeping(
+                MakeError(ErrorReason::kTransferFailed,
+                          absl::StrCat("decode worker ", leg_.partner.worker,
+                                       " let its lease expire")));
           }) {
   if (leg_.request.timeout != absl::InfiniteDuration()) {
     deadline_timer_ = context_->timers->Schedule(
@@ -39,6 +43,7 @@ PrefillTransfer::PrefillTransfer(const WorkerContext* context, LegRequest leg,
         });
   }
   lease_.Refresh();
+  context_->kept->Renew(id_.request);
 }
 
 PrefillTransfer::~PrefillTransfer() { CancelTimers(); }
@@ -105,12 +110,15 @@ void PrefillTransfer::OnCredit(const Credit& message) {
     absl::Status connected =
         routes_.Connect(context_->transports, peer_, message.addresses);
     if (!connected.ok()) {
-      Fail(MakeError(ErrorReason::kTransferFailed, connected.message()));
+      FailKeeping(MakeError(ErrorReason::kTransferFailed, connected.message()));
       return;
     }
   }
   AdoptKept(*context_, *queued_);
-  if (!queued_->blocks.empty()) output_.MarkScheduled();
+  if (!queued_->blocks.empty()) {
+    Sometimes<"prefill offered kept KV to another decode worker">();
+    output_.MarkScheduled();
+  }
   auto added = context_->engine->Add(std::move(queued_), this,
                                      {AfterDraw::kHold, SequenceId()});
   if (!added.ok()) {
@@ -129,10 +137,11 @@ void PrefillTransfer::OnReject(const Reject& message) {
   ErrorReason reason = message.code == absl::StatusCode::kResourceExhausted
                            ? ErrorReason::kQueueFull
                            : ErrorReason::kTransferFailed;
-  Fail(MakeError(reason,
-                 absl::StrCat("decode worker ", peer_.name,
-                              " rejected the request: ", message.message),
-                 "", message.retry_after));
+  FailKeeping(
+      MakeError(reason,
+                absl::StrCat("decode worker ", peer_.name,
+                             " rejected the request: ", message.message),
+                "", message.retry_after));
 }
 
 void PrefillTransfer::OnGrant(const Grant& message) {
@@ -253,7 +262,7 @@ void PrefillTransfer::OnNack(const ChunkNack& message) {
   auto node = done_.extract(message.chunk);
   if (node.empty()) return;
   if (state_ == PrefillState::kSent) {
-    Fail(MakeError(
+    FailKeeping(MakeError(
         ErrorReason::kTransferFailed,
         absl::StrCat("decode worker ", peer_.name,
                      " refused a chunk after the commit: ", message.reason)));
@@ -267,7 +276,7 @@ void PrefillTransfer::OnNack(const ChunkNack& message) {
 void PrefillTransfer::Retry(Chunk chunk, const std::string& why) {
   if (chunk.attempts >= context_->options.max_chunk_attempts) {
     chunk.pins.clear();
-    Fail(MakeError(ErrorReason::kTransferFailed, why));
+    FailKeeping(MakeError(ErrorReason::kTransferFailed, why));
     return;
   }
   routes_.Failed(chunk.via);
@@ -372,16 +381,36 @@ void PrefillTransfer::OnCommitAck() {
 // --- ending ---------------------------------------------------------------
 
 void PrefillTransfer::OnAbort(const Abort& message) {
-  Fail(MakeError(ErrorReason::kTransferFailed,
-                 absl::StrCat("decode worker ", peer_.name,
-                              " gave up: ", message.reason)));
+  absl::Status status = MakeError(
+      ErrorReason::kTransferFailed,
+      absl::StrCat("decode worker ", peer_.name, " gave up: ", message.reason));
+  if (WorthKeeping(message.code)) {
+    FailKeeping(status);
+  } else {
+    Fail(status);
+  }
 }
 
 void PrefillTransfer::OnPeerLost(const absl::Status& why) {
   peer_gone_ = true;
-  Fail(MakeError(ErrorReason::kWorkerLost,
-                 absl::StrCat("decode worker ", leg_.partner.worker,
-                              " was lost: ", why.message())));
+  FailKeeping(MakeError(ErrorReason::kWorkerLost,
+                        absl::StrCat("decode worker ", leg_.partner.worker,
+                                     " was lost: ", why.message())));
+}
+
+void PrefillTransfer::FailKeeping(const absl::Status& status) {
+  if (state_ >= PrefillState::kAcked) return;
+  // What an earlier leg left and this one did not take is there still.
+  context_->kept->Renew(id_.request);
+  int kept = context_->kept->Look(id_.request, history_);
+  if (sequence_) {
+    keep_ = KeepableOf(context_->engine->Remove(std::exchange(sequence_, {})));
+  }
+  if (keep_.has_value()) {
+    Sometimes<"prefill kept the KV of a request that lost its decode worker">();
+    kept = std::max(kept, keep_->computed);
+  }
+  Fail(WithKeptTokens(status, kept));
 }
 
 void PrefillTransfer::Fail(const absl::Status& status) {
@@ -399,6 +428,9 @@ void PrefillTransfer::Fail(const absl::Status& status) {
 
 void PrefillTransfer::MaybeQuiesce() {
   if (!posts_.empty()) return;
+  if (keep_.has_value()) {
+    KeepForNextLeg(*context_, id_.request, *std::exchange(keep_, {}));
+  }
   Move(state_, PrefillState::kLocallyQuiesced);
   if (offered_) Send(FenceAck{id_});
   Release();

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,8 @@ class PrefillTransfer : public SequenceListener {
   // has completed.
   void Fail(const absl::Status& status);
 
+  // Its KV is about to be kept for the request's next leg.
+  bool keeps() const { return keep_.has_value(); }
   bool released() const { return state_ == PrefillState::kReleased; }
   PrefillState state() const { return state_; }
   const PeerAddress& partner() const { return leg_.partner; }
@@ -87,6 +90,9 @@ class PrefillTransfer : public SequenceListener {
   void Retry(Chunk chunk, const std::string& why);
   void MaybeCommit();
   KvManifest MakeManifest();
+  // Fail through no fault of this worker: keeps what is computed, once no post
+  // reads it any more, and says how much that is.
+  void FailKeeping(const absl::Status& status);
   void MaybeQuiesce();
   void Release();
   void CancelTimers();
@@ -114,8 +120,9 @@ class PrefillTransfer : public SequenceListener {
   uint64_t bytes_ = 0;
   std::vector<AnswerDraws> drawn_;  // of each answer; empty until then
   Instant first_token_at_;
-  std::unique_ptr<Sequence> queued_;  // until credit comes
-  SequenceId sequence_;               // from then on
+  std::optional<KeptKv::Prefix> keep_;  // while aborting
+  std::unique_ptr<Sequence> queued_;    // until credit comes
+  SequenceId sequence_;                 // from then on
   TimerId deadline_timer_ = 0;
   PeerLease lease_;
 };

@@ -21,19 +21,19 @@ class WorkerCore::Dispatcher : public PeerListener {
       : prefill_(prefill), decode_(decode) {}
 
   void OnPeerReady(const WorkerKey& peer) override {
-    if (prefill_ != nullptr) prefill_->OnPeerReady(peer);
+    prefill_->OnPeerReady(peer);
   }
   void OnPeerMessage(const WorkerKey& peer, HandoffMessage message) override {
-    if (prefill_ != nullptr) prefill_->OnPeerMessage(peer, message);
+    prefill_->OnPeerMessage(peer, message);
     if (decode_ != nullptr) decode_->OnPeerMessage(peer, std::move(message));
   }
   void OnPeerLost(const WorkerKey& peer, const absl::Status& why) override {
-    if (prefill_ != nullptr) prefill_->OnPeerLost(peer, why);
+    prefill_->OnPeerLost(peer, why);
     if (decode_ != nullptr) decode_->OnPeerLost(peer, why);
   }
   void OnDialFailed(const PeerAddress& address,
                     const absl::Status& why) override {
-    if (prefill_ != nullptr) prefill_->OnDialFailed(address, why);
+    prefill_->OnDialFailed(address, why);
   }
 
  private:
@@ -99,9 +99,7 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports)
   context_.timers = ports_.timers;
   context_.probe = ports_.handoff_probe != nullptr ? ports_.handoff_probe
                                                    : &null_handoff_probe_;
-  if (options_.roles.prefill) {
-    prefill_ = std::make_unique<PrefillRole>(&context_);
-  }
+  prefill_ = std::make_unique<PrefillRole>(&context_);
   if (options_.roles.decode) {
     decode_ = std::make_unique<DecodeRole>(&context_);
   }
@@ -118,7 +116,8 @@ void WorkerCore::StartLeg(LegKind kind, LegRequest request, LegSink* sink) {
                      " was restarted; the leg names its earlier life")));
     return;
   }
-  if (draining_) {
+  const bool kept = Keeps(request.request.id);
+  if (draining_ && !kept) {
     sink->OnFinished(MakeError(ErrorReason::kDraining,
                                absl::StrCat(options_.self.name, " drains"), "",
                                absl::Seconds(1)));
@@ -134,8 +133,10 @@ void WorkerCore::StartLeg(LegKind kind, LegRequest request, LegSink* sink) {
     sink->OnFinished(valid);
     return;
   }
-  bool has_role =
-      kind == LegKind::kPrefill ? prefill_ != nullptr : decode_ != nullptr;
+  // Whatever its role, a worker can hand on what it keeps.
+  const bool has_role = kind == LegKind::kPrefill
+                            ? options_.roles.prefill || kept
+                            : options_.roles.decode;
   if (!has_role) {
     sink->OnFinished(MakeError(
         ErrorReason::kIncompatibleWorker,
@@ -149,8 +150,13 @@ void WorkerCore::StartLeg(LegKind kind, LegRequest request, LegSink* sink) {
   }
 }
 
+bool WorkerCore::Keeps(RequestId request) const {
+  return kept_.Has(request) || prefill_->keeps(request) ||
+         (decode_ != nullptr && decode_->keeps(request));
+}
+
 void WorkerCore::CancelLeg(LegKind kind, TransferId transfer) {
-  if (kind == LegKind::kPrefill && prefill_ != nullptr) {
+  if (kind == LegKind::kPrefill) {
     prefill_->CancelLeg(transfer);
   } else if (kind == LegKind::kDecode && decode_ != nullptr) {
     decode_->CancelLeg(transfer);
@@ -161,15 +167,14 @@ PeerListener* WorkerCore::peer_listener() { return dispatcher_.get(); }
 
 bool WorkerCore::Tick() {
   bool progress = peers_->Deliver(*dispatcher_);
-  if (prefill_ != nullptr) progress |= prefill_->Poll();
+  progress |= prefill_->Poll();
   if (decode_ != nullptr) progress |= decode_->Poll();
   progress |= engine_.Tick();
   return progress;
 }
 
 bool WorkerCore::idle() const {
-  return !engine_.busy() && peers_->empty() &&
-         (prefill_ == nullptr || prefill_->idle()) &&
+  return !engine_.busy() && peers_->empty() && prefill_->idle() &&
          (decode_ == nullptr || decode_->idle());
 }
 
@@ -200,8 +205,7 @@ WorkerLoad WorkerCore::Load() const {
   BlockCounts counts = pool_.counts();
   WorkerLoad load;
   load.health = draining_ ? WorkerHealth::kDraining : WorkerHealth::kReady;
-  load.queued_requests = engine.waiting +
-                         (prefill_ != nullptr ? prefill_->waiting() : 0) +
+  load.queued_requests = engine.waiting + prefill_->waiting() +
                          (decode_ != nullptr ? decode_->waiting() : 0);
   load.active_requests = engine.running;
   load.queued_tokens = engine.queued_tokens;

@@ -84,7 +84,9 @@ class WorkerCore {
   // KV of a request that another worker goes on with is here, under its lease.
   bool keeps() const { return !kept_.empty(); }
 
-  // New legs and offers are refused with kDraining; running ones finish.
+  // New legs and offers are refused with kDraining, but for those of requests
+  // that are kept here. Running requests of one answer end at their next token
+  // with kDraining, their KV kept; others finish.
   void BeginDrain();
 
   WorkerInfo Info() const;  // without addresses, which the host knows
@@ -95,6 +97,9 @@ class WorkerCore {
  private:
   WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports);
   class Dispatcher;
+
+  // Whether KV of the request waits here for its next leg, or is about to.
+  bool Keeps(RequestId request) const;
 
   WorkerCoreOptions options_;
   WorkerCorePorts ports_;

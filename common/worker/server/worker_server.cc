@@ -171,7 +171,9 @@ void WorkerServer::Observe() {
 void WorkerServer::Tick() {
   if (host_ == nullptr) return;
   host_->Tick();
-  if (!draining_ || !host_->core().idle()) return;
+  const WorkerCore& core = host_->core();
+  // What is kept is waited for: it is handed on, or its lease ends.
+  if (!draining_ || !core.idle() || core.keeps()) return;
   std::lock_guard<std::mutex> lock(mutex_);
   drained_ = true;
   drained_changed_.notify_all();
