@@ -171,12 +171,18 @@ bool DecodeRole::Poll() {
 void DecodeRole::BeginDrain() {
   draining_ = true;
   // Not what comes back later, because nobody else can take it.
-  for (auto& [id, transfer] : transfers_) transfer->YieldWhenActive();
-  for (auto& [id, local] : local_) local->YieldAtNextToken();
+  for (auto& [id, transfer] : transfers_) {
+    gave_up_.insert(id.request);
+    transfer->YieldWhenActive();
+  }
+  for (auto& [id, local] : local_) {
+    gave_up_.insert(id.request);
+    local->YieldAtNextToken();
+  }
 }
 
 bool DecodeRole::keeps(RequestId request) const {
-  return context_->kept->Has(request) ||
+  return context_->kept->Has(request) || gave_up_.contains(request) ||
          std::any_of(
              transfers_.begin(), transfers_.end(), [&](const auto& entry) {
                return entry.first.request == request && entry.second->keeps();

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include "common/engine/worker_context.h"
 #include "common/peer/leg.h"
@@ -33,7 +34,8 @@ class DecodeRole {
   // kept, so that they go on elsewhere; others finish here.
   void BeginDrain();
 
-  // A leg of the request left its KV here, or is about to, for the next one.
+  // A leg of the request left its KV here, or is about to, for the next one; or
+  // it ran here until the drain, and may have to come back.
   bool keeps(RequestId request) const;
 
   bool idle() const { return transfers_.empty() && local_.empty(); }
@@ -53,6 +55,7 @@ class DecodeRole {
   std::vector<TransferId> uncredited_;
   std::map<TransferId, std::unique_ptr<LocalGeneration>> local_;
   bool draining_ = false;
+  std::set<RequestId> gave_up_;  // what BeginDrain ended, or will
 };
 
 }  // namespace penstock
