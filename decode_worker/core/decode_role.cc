@@ -59,6 +59,7 @@ void DecodeRole::OnOffer(const WorkerKey& peer, Offer offer) {
     context_->peers->Send(peer, Reject{offer.transfer, CodeOf(reason),
                                        std::string(why), absl::Seconds(1)});
   };
+  const bool refuses = draining_ && !keeps(offer.transfer.request);
   std::unique_ptr<DecodeTransfer>& transfer = transfers_[offer.transfer];
   if (transfer != nullptr) {
     if (transfer->has_offer() && transfer->peer() != peer) {
@@ -68,7 +69,6 @@ void DecodeRole::OnOffer(const WorkerKey& peer, Offer offer) {
     transfer->OnOffer(peer, std::move(offer));
     return;
   }
-  const bool refuses = draining_ && !keeps(offer.transfer.request);
   if (refuses ||
       static_cast<int>(transfers_.size()) > context_->options.max_transfers) {
     transfers_.erase(offer.transfer);

@@ -43,8 +43,10 @@ ScenarioResult DrainThenExit(uint64_t seed) {
   for (const char* name : {"decode1", "prefill1"}) {
     run.RunFor(absl::Milliseconds(300));
     run.worker(name).core().BeginDrain();
-    run.RunUntil("it becomes idle",
-                 [&] { return run.worker(name).core().idle(); });
+    run.RunUntil("it has handed on what it had", [&] {
+      const WorkerCore& core = run.worker(name).core();
+      return core.idle() && !core.keeps();
+    });
     run.RunFor(absl::Milliseconds(5));
     run.cluster().Kill(name);
   }

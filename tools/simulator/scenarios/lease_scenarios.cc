@@ -92,6 +92,8 @@ ScenarioResult ReaperNeedsNoNewWork(uint64_t seed) {
                [&] { return run.HeldBlocks("decode0") == 0; });
   run.AtMost("blocks free after", run.Elapsed(), absl::Milliseconds(10100));
   run.RunUntilIdle();
+  run.RunUntil("prefill gives up what it keeps",
+               [&] { return !run.worker("prefill0").core().keeps(); });
   run.Equal("steps meanwhile",
             run.worker("decode0").backend().rows_computed() - rows, 0);
   run.Equal("blocks held by prefill", run.HeldBlocks("prefill0"), 0);
