@@ -27,6 +27,26 @@ SimClusterOptions CaseOptions(uint64_t seed, int prefill_workers,
   return options;
 }
 
+bool LegPair::EndedWith(ErrorReason why) const {
+  return decode.ended && ErrorInfoOf(*decode.ended).reason == why;
+}
+
+void StartPair(Case& run, GenerateRequest request, LegPair* pair) {
+  LegRequest leg;
+  leg.request = std::move(request);
+  leg.attempt = AttemptId(1);
+  for (LegKind kind : {LegKind::kPrefill, LegKind::kDecode}) {
+    const bool prefill = kind == LegKind::kPrefill;
+    const std::string name = prefill ? "prefill0" : "decode0";
+    const std::string partner = prefill ? "decode0" : "prefill0";
+    leg.partner = {partner, partner};
+    leg.worker_incarnation = run.worker(name).key().incarnation;
+    run.On(name, [&](WorkerCore& core) {
+      core.StartLeg(kind, leg, prefill ? &pair->prefill : &pair->decode);
+    });
+  }
+}
+
 SimClusterOptions Case::Listening(SimClusterOptions options, CaseProbe* probe) {
   options.probe = probe;
   return options;
@@ -40,6 +60,12 @@ SimWorker& Case::worker(const std::string& name) {
   SimWorker* worker = cluster_.worker(name);
   CHECK(worker != nullptr) << name;
   return *worker;
+}
+
+void Case::On(const std::string& name,
+              const std::function<void(WorkerCore&)>& what) {
+  what(worker(name).core());
+  worker(name).Settle();
 }
 
 BlockCounts Case::Blocks(const std::string& name) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ class Case {
 
   SimCluster& cluster() { return cluster_; }
   SimWorker& worker(const std::string& name);
+  // Does something to it from outside, as an event of its process.
+  void On(const std::string& name,
+          const std::function<void(WorkerCore&)>& what);
   BlockCounts Blocks(const std::string& name);
   // In use by requests and transfers, or quarantined.
   int HeldBlocks(const std::string& name);
@@ -85,6 +89,27 @@ class Case {
   std::function<void()> watch_;
   ScenarioResult result_;
 };
+
+// Both legs of a request that were started by hand: no router cancels one when
+// the other ends, or tries again.
+struct LegPair {
+  struct Leg : LegSink {
+    void OnAccepted() override {}
+    void OnFrame(TokenFrame frame) override { tokens += frame.tokens.size(); }
+    void OnFinished(const absl::Status& status) override { ended = status; }
+    size_t tokens = 0;
+    std::optional<absl::Status> ended;
+  };
+  Leg prefill, decode;
+
+  bool ended() const { return prefill.ended && decode.ended; }
+  // Decode's leg ended so.
+  bool EndedWith(ErrorReason why) const;
+};
+
+// Starts them on prefill0 and decode0; `request` needs a prompt. `pair` lives
+// as long as the case.
+void StartPair(Case& run, GenerateRequest request, LegPair* pair);
 
 // A cluster of so many workers, with the seed of a run.
 SimClusterOptions CaseOptions(uint64_t seed, int prefill_workers,

@@ -12,34 +12,6 @@ namespace {
 
 constexpr absl::Duration kLatency = absl::Milliseconds(1);
 
-struct EndOfLeg : LegSink {
-  void OnAccepted() override {}
-  void OnFrame(TokenFrame) override {}
-  void OnFinished(const absl::Status& status) override { ended = status; }
-  std::optional<absl::Status> ended;
-};
-
-// Both legs of a request, started by hand: nobody cancels one when the other
-// ends. Six beams fit prefill's pool, but not decode's.
-void RunRefusedPair(Case& run, uint64_t id) {
-  LegRequest leg;
-  leg.request.id = RequestId(id);
-  leg.request.prompt.assign(600, static_cast<TokenId>(id));
-  leg.request.stop.max_tokens = 400;
-  leg.request.beam.width = 6;
-  leg.attempt = AttemptId(1);
-  EndOfLeg prefill_end, decode_end;
-  leg.partner = {"decode0", "decode0"};
-  leg.worker_incarnation = run.worker("prefill0").key().incarnation;
-  run.worker("prefill0").core().StartLeg(LegKind::kPrefill, leg, &prefill_end);
-  leg.partner = {"prefill0", "prefill0"};
-  leg.worker_incarnation = run.worker("decode0").key().incarnation;
-  run.worker("decode0").core().StartLeg(LegKind::kDecode, leg, &decode_end);
-  run.RunUntil("both legs end", [&] {
-    return prefill_end.ended.has_value() && decode_end.ended.has_value();
-  });
-}
-
 ScenarioResult RejectedBeforeAdmission(uint64_t seed) {
   Case run(CaseOptions(seed, 1, 1));
   SimWorker& prefill = run.worker("prefill0");
@@ -55,18 +27,25 @@ ScenarioResult RejectedBeforeAdmission(uint64_t seed) {
       longest = std::max(longest, run.Elapsed() - begun);
     }
   });
-  for (int i = 0; i < 10; ++i) RunRefusedPair(run, 100 + i);
+  int too_large = 0;
   for (int i = 0; i < 10; ++i) {
-    run.Submit(600, 400,
-               [](GenerateRequest& request) { request.beam.width = 6; });
-    run.RunFor(absl::Milliseconds(40));
+    // Six beams fit prefill's pool, but not decode's.
+    GenerateRequest request;
+    request.id = RequestId(100 + i);
+    request.prompt.assign(600, 100 + i);
+    request.stop.max_tokens = 400;
+    request.beam.width = 6;
+    LegPair pair;
+    StartPair(run, request, &pair);
+    run.RunUntil("both legs end", [&] { return pair.ended(); });
+    too_large += pair.EndedWith(ErrorReason::kKvTooSmall);
   }
   // The router does not know yet.
   run.worker("decode0").core().BeginDrain();
   for (int i = 0; i < 10; ++i) run.Submit(600, 4);
   run.RunUntilIdle();
-  run.Equal("refused for good", run.EndedWith(ErrorReason::kKvTooSmall), 10);
-  run.Equal("finished", run.Finished(), 0);
+  run.Equal("refused as too large", too_large, 10);
+  run.Equal("finished by one that drains", run.Finished(), 0);
   run.Equal("blocks held by prefill", most_held, 0);
   run.Equal("rows computed by prefill", prefill.backend().rows_computed(), 0);
   // The answer to its offer, and the router's cancel, cross one round trip.
@@ -117,22 +96,30 @@ ScenarioResult FailedPostIsNacked(uint64_t seed) {
 }
 
 ScenarioResult OnlyAVerifiedCommitStartsDecode(uint64_t seed) {
-  SimClusterOptions options = CaseOptions(seed, 1, 1);
-  options.router.max_attempts = 1;
-  Case run(options);
+  Case run(CaseOptions(seed, 1, 1));
   run.cluster().network().on_page = [&](TransferId, absl::Span<uint8_t> page) {
     page[seed % page.size()] ^= 1;
   };
-  for (int i = 0; i < 10; ++i) run.Submit(100 + i, 20);
-  run.RunUntilIdle();
-  run.Equal("failed by name", run.EndedWith(ErrorReason::kTransferFailed), 10);
-  int64_t from_decode = 0;
-  for (const SimClient* client : run.clients()) {
-    from_decode += std::max<int64_t>(0, client->tokens.size() - 1);
+  size_t from_decode = 0;
+  int failed = 0;
+  for (int i = 0; i < 10; ++i) {
+    GenerateRequest request;
+    request.id = RequestId(100 + i);
+    request.prompt.assign(100 + i, 100 + i);
+    request.stop.max_tokens = 20;
+    LegPair pair;
+    StartPair(run, request, &pair);
+    run.RunUntil("both legs end", [&] { return pair.ended(); });
+    from_decode += pair.decode.tokens;
+    failed += pair.EndedWith(ErrorReason::kTransferFailed);
   }
-  run.Equal("tokens after the first", from_decode, 0);
+  run.Equal("failed by name", failed, 10);
+  run.Equal("tokens made by decode", from_decode, 0);
   run.Equal("rows computed by decode",
             run.worker("decode0").backend().rows_computed(), 0);
+  // With a router a request goes on where prefill's token left off.
+  for (int i = 0; i < 3; ++i) run.Submit(100, 4);
+  run.RunUntilIdle();
   return run.Finish();
 }
 
