@@ -24,20 +24,18 @@ class ScenariosTest : public testing::TestWithParam<Scenario> {};
 
 TEST_P(ScenariosTest, HasItsExpectedValue) {
   const Scenario& scenario = GetParam();
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
+  for (uint64_t seed : {1, 2, 3}) {
     ScenarioResult result = scenario.run(seed);
     EXPECT_EQ(result.failure, "")
         << "replay: penstock sim run " << scenario.name << " --seed " << seed
         << "\nmeasured: " << result.measured;
     EXPECT_NE(result.measured, "");
     EXPECT_FALSE(result.log.empty());
+    if (seed > 1) continue;
+    ScenarioResult again = scenario.run(seed);
+    EXPECT_EQ(result.log_hash, again.log_hash);
+    EXPECT_EQ(result.measured, again.measured);
   }
-}
-
-TEST_P(ScenariosTest, GivesTheSameLogTwice) {
-  ScenarioResult once = GetParam().run(9), again = GetParam().run(9);
-  EXPECT_EQ(once.log_hash, again.log_hash);
-  EXPECT_EQ(once.measured, again.measured);
 }
 
 std::string NameOf(const testing::TestParamInfo<Scenario>& info) {

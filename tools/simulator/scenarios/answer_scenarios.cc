@@ -156,7 +156,7 @@ ScenarioResult DrainThenExit(uint64_t seed) {
   }
   for (const char* name : {"decode1", "prefill1"}) {
     run.RunFor(absl::Milliseconds(300));
-    run.worker(name).core().BeginDrain();
+    run.On(name, [](WorkerCore& core) { core.BeginDrain(); });
     run.RunUntil("it has handed on what it had", [&] {
       const WorkerCore& core = run.worker(name).core();
       return core.idle() && !core.keeps();
