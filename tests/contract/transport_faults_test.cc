@@ -180,7 +180,13 @@ TEST_P(FaultsTest, AFlippedBitIsRefusedAtBothEnds) {
   Prepare(1);
   source_->Fill(0, 1);
   EXPECT_EQ(RefusalOf(Send({Whole(0)})), PageRefusal::kBadPayloadChecksum);
-  EXPECT_EQ(RefusalOf(Arrival().status), PageRefusal::kBadPayloadChecksum);
+  PageArrival arrival = Arrival();
+  EXPECT_EQ(RefusalOf(arrival.status), PageRefusal::kBadPayloadChecksum);
+  // Whatever lay there before, it is gone.
+  EXPECT_TRUE(arrival.landed);
+  EXPECT_EQ(
+      arrival.checksum,
+      BlockHasher(HashSecret("conformance")).Checksum(destination_->Block(0)));
 }
 
 TEST_P(FaultsTest, AFlippedBitWithItsChecksumArrives) {

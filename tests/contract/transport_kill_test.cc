@@ -1,4 +1,5 @@
-// What is left when a worker's process is killed, with no chance to say so.
+// What is left when a worker's process is killed, with no chance to say so, and
+// what goes on while one is stopped.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -56,6 +57,14 @@ class Child {
     return line;
   }
 
+  // Returns when every thread of it stands still.
+  void Stop() {
+    kill(pid_, SIGSTOP);
+    int status = 0;
+    CHECK(waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status));
+  }
+  void Continue() { kill(pid_, SIGCONT); }
+
   void Kill() {
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);
@@ -82,6 +91,36 @@ class TransportKillTest : public testing::TestWithParam<TransportKind> {
     CHECK(worker.ok()) << worker.status();
     return *std::move(worker);
   }
+
+  // Where a child that receives says it is.
+  static TransportAddress AddressOf(Child& child) {
+    TransportAddress address{GetParam(), "", Incarnation(22), 0};
+    std::stringstream(child.ReadLine()) >> address.address >>
+        address.access_key;
+    CHECK(!address.address.empty());
+    return address;
+  }
+
+  static std::string Listen() {
+    return GetParam() == TransportKind::kShm
+               ? "penstock-kill-test-" + std::to_string(getpid())
+               : "127.0.0.1:0";
+  }
+
+  // Posts all 16 blocks and waits for the end of it.
+  static absl::Status Send(TransportWorker& source, absl::Duration limit) {
+    std::vector<PageWrite> writes;
+    for (BlockIndex i = 0; i < 16; ++i) {
+      writes.push_back({i, {i, kGeneration}, {0, SmallLayout().layers}});
+    }
+    PostId post =
+        source.transport().Post({"decode-0", Incarnation(22)}, kTransfer,
+                                writes, source.clock().Now() + limit);
+    auto done = source.AwaitCompletion();
+    CHECK(done.ok()) << done.status();
+    EXPECT_EQ(done->post, post);
+    return done->status;
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Sockets, TransportKillTest,
                          testing::Values(TransportKind::kShm,
@@ -106,16 +145,10 @@ bool SocketExists(const std::string& name) {
 }
 
 TEST_P(TransportKillTest, AKilledDestinationFailsEveryPost) {
-  const std::string listen =
-      GetParam() == TransportKind::kShm
-          ? "penstock-kill-test-" + std::to_string(getpid())
-          : "127.0.0.1:0";
+  const std::string listen = Listen();
   std::set<std::string> before = NamedMemory();
-  Child child({"receive", Kind(), listen});
-  TransportAddress address{GetParam(), "", Incarnation(22), 0};
-  std::stringstream(child.ReadLine()) >> address.address >> address.access_key;
-  ASSERT_FALSE(address.address.empty());
-
+  Child child({"hold", Kind(), listen});
+  TransportAddress address = AddressOf(child);
   auto source = Make("prefill-0", 11);
   WorkerKey peer{"decode-0", Incarnation(22)};
   ASSERT_TRUE(source->transport().Connect(peer, address).ok());
@@ -168,6 +201,55 @@ TEST_P(TransportKillTest, AKilledSourceLeavesAFencedDestination) {
     EXPECT_TRUE(arrival->status.ok()) << arrival->status;
   }
   EXPECT_TRUE(destination->AwaitFence(kTransfer));
+}
+
+// Stopped, not dead: its connections stay open and nothing moves.
+TEST_P(TransportKillTest, PostsToAStoppedPeerEndByTheirDeadline) {
+  Child child({"receive", Kind(), Listen()});
+  TransportAddress address = AddressOf(child);
+  auto source = Make("prefill-0", 11);
+  WorkerKey peer{"decode-0", Incarnation(22)};
+  constexpr absl::Duration kShort = absl::Milliseconds(30);
+  constexpr absl::Duration kLong = absl::Seconds(60);
+
+  // Before anybody has said hello ...
+  child.Stop();
+  ASSERT_TRUE(source->transport().Connect(peer, address).ok());
+  EXPECT_EQ(Send(*source, kShort).code(), StatusCode::kDeadlineExceeded);
+  child.Continue();
+  EXPECT_TRUE(Send(*source, kLong).ok());
+  // ... and with a connection that works.
+  child.Stop();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Send(*source, kShort).code(), StatusCode::kDeadlineExceeded);
+  }
+  child.Continue();
+  EXPECT_TRUE(Send(*source, kLong).ok());
+}
+
+TEST_P(TransportKillTest, AFenceDoesNotWaitForAStoppedSource) {
+  auto destination = Make("decode-0", 22);
+  std::vector<BlockRef> blocks;
+  for (BlockIndex i = 0; i < 16; ++i) blocks.push_back({i, kGeneration});
+  destination->transport().PrepareReceive(kTransfer, blocks);
+  TransportAddress address = destination->transport().Describe();
+  Child child(
+      {"send", Kind(), address.address, std::to_string(address.access_key)});
+  ASSERT_TRUE(destination->AwaitArrival().ok());
+  child.Stop();
+  EXPECT_TRUE(destination->AwaitFence(kTransfer));
+  destination->Fill(0, 100);
+  std::vector<uint8_t> own(destination->Block(0).begin(),
+                           destination->Block(0).end());
+  // It goes on sending, to no effect.
+  while (destination->transport().PollArrival()) continue;
+  child.Continue();
+  absl::StatusOr<PageArrival> refused = destination->AwaitArrival();
+  ASSERT_TRUE(refused.ok());
+  EXPECT_EQ(RefusalOf(refused->status), PageRefusal::kNotPrepared);
+  EXPECT_EQ(std::vector<uint8_t>(destination->Block(0).begin(),
+                                 destination->Block(0).end()),
+            own);
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 //
 //   transport_peer receive KIND LISTEN
 //     opens blocks 0..15 of (request 1, attempt 1) in generation 7, says where
-//     it is ("ADDRESS ACCESS_KEY"), says "held" when the first page has come
-//     and lets it go no further.
+//     it is ("ADDRESS ACCESS_KEY") and takes what comes.
+//   transport_peer hold KIND LISTEN
+//     the same, but says "held" when the first page has come and lets it go no
+//     further.
 //   transport_peer send KIND ADDRESS ACCESS_KEY
 //     writes its 16 blocks to decode-0 (incarnation 22) over and over.
 
@@ -43,13 +45,13 @@ std::unique_ptr<TransportWorker> Make(TransportWorker::Options options) {
   return *std::move(worker);
 }
 
-void Receive(TransportKind kind, const std::string& listen) {
+void Receive(TransportKind kind, const std::string& listen, bool hold) {
   TransportWorker::Options options;
   options.kind = kind;
   options.name = "decode-0";
   options.incarnation = Incarnation(22);
   options.listen = listen;
-  options.faults = std::make_shared<HoldForever>();
+  if (hold) options.faults = std::make_shared<HoldForever>();
   auto worker = Make(options);
   std::vector<BlockRef> blocks;
   for (BlockIndex i = 0; i < kBlocks; ++i) blocks.push_back({i, kGeneration});
@@ -87,9 +89,9 @@ int Main(int argc, char** argv) {
   auto kind = ParseTransport(argv[2]);
   CHECK(kind.ok()) << kind.status();
   std::string role = argv[1];
-  if (role == "receive") {
+  if (role == "receive" || role == "hold") {
     CHECK(argc == 4);
-    Receive(*kind, argv[3]);
+    Receive(*kind, argv[3], role == "hold");
   }
   CHECK(role == "send" && argc == 5);
   TransportAddress address{*kind, argv[3], Incarnation(22), 0};
