@@ -57,11 +57,15 @@ struct PageArrival {
   uint64_t bytes = 0;
   // Bytes were written, whatever the status says: the page is not what it was.
   bool landed = false;
-  uint64_t checksum =
-      0;  // if landed: of the bytes as they lie in the arena now
+  uint64_t checksum = 0;  // if landed: of the bytes as they then lay there
   // OK, or why the page was refused (stale generation, wrong checksum, wrong
   // incarnation, not prepared): nothing of it is usable.
   absl::Status status;
+  // If landed: all of it was written between these, of the worker's clock. Of
+  // landings on several transports, only one that began after another ended is
+  // known to lie on top.
+  Instant began = {};
+  Instant ended = {};
 };
 
 using PostId = uint64_t;

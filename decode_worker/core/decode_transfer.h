@@ -15,6 +15,7 @@
 #include "common/engine/worker_context.h"
 #include "common/peer/handoff_message.h"
 #include "decode_worker/core/answer_group.h"
+#include "decode_worker/core/arrived_pages.h"
 
 namespace penstock {
 
@@ -80,10 +81,9 @@ class DecodeTransfer {
   void TakeShared(const ChunkDone& message);
   // A page that was there has other bytes now.
   void OnPageChanged(BlockRef block);
-  // A page was overwritten by bytes that do not count.
-  bool TakeSpoiled(const ChunkDone& chunk);
   // Asks for a chunk again.
   void Nack(const ChunkDone& chunk, const std::string& why);
+  void NackSpoiled(const ChunkDone& chunk);
   void ArmArrivalTimer();
   void NackMissing();
   // False: a page has not arrived yet.
@@ -119,15 +119,11 @@ class DecodeTransfer {
   // Open to the transfer's writes; empty until mapped, or when shared.
   std::vector<KvTransport*> transports_;
   std::map<TransportKind, uint64_t> bytes_by_kind_;
-  std::vector<BlockHold> blocks_;         // by prompt block; cached ones first
-  std::vector<BlockHold> growth_;         // for the first position after them
-  int have_blocks_ = 0;                   // leading ones that were cached here
-  std::vector<TransferPin> pins_;         // of the granted ones
-  std::map<BlockRef, uint64_t> arrived_;  // checksum of what lies in the page
-  // Pages written by something that was refused, and over what. Arrivals of one
-  // transport come in order; over another one only what is sent after a Nack is
-  // known to lie on top.
-  std::map<BlockRef, TransportKind> spoiled_;
+  std::vector<BlockHold> blocks_;  // by prompt block; cached ones first
+  std::vector<BlockHold> growth_;  // for the first position after them
+  int have_blocks_ = 0;            // leading ones that were cached here
+  std::vector<TransferPin> pins_;  // of the granted ones
+  ArrivedPages pages_;
   std::vector<ChunkDone> waiting_chunks_;    // announced, a page is missing
   std::map<int, ChunkDone> checked_chunks_;  // by number
   std::vector<bool> verified_;               // by prompt block

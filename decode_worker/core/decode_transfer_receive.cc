@@ -20,33 +20,15 @@ void DecodeTransfer::OnRenew() {
 void DecodeTransfer::OnArrival(TransportKind via, const PageArrival& arrival) {
   // A page may be written more than once until the fence: sent again after its
   // post expired, or over another transport. That must not change it.
-  auto page = arrived_.find(arrival.block);
-  bool changed = arrival.landed && page != arrived_.end() &&
-                 page->second != arrival.checksum;
+  if (pages_.Add(arrival)) OnPageChanged(arrival.block);
   if (!arrival.status.ok()) {
     // The sender learns of it from its own completion and sends again.
     context_->probe->PageRefused(arrival.status.message());
-    if (arrival.landed && page == arrived_.end()) {
-      spoiled_[arrival.block] = via;
-    } else if (changed) {
-      spoiled_[arrival.block] = via;
-      OnPageChanged(arrival.block);
-    }
-    return;
-  }
-  if (state_ >= DecodeState::kCommitted) {
-    if (changed) OnPageChanged(arrival.block);
     return;
   }
   if (state_ == DecodeState::kMapped) Move(state_, DecodeState::kReceiving);
   if (state_ != DecodeState::kReceiving) return;
   lease_.Refresh();
-  if (changed) OnPageChanged(arrival.block);
-  arrived_[arrival.block] = arrival.checksum;
-  auto spoiled = spoiled_.find(arrival.block);
-  if (spoiled != spoiled_.end() && spoiled->second == via) {
-    spoiled_.erase(spoiled);
-  }
   summary_.bytes_moved += arrival.bytes;
   uint64_t carried = bytes_by_kind_[via] += arrival.bytes;
   if (std::all_of(bytes_by_kind_.begin(), bytes_by_kind_.end(),
@@ -68,30 +50,24 @@ void DecodeTransfer::OnPageChanged(BlockRef block) {
     }
   }
   if (state_ != DecodeState::kReceiving) return;
-  arrived_.erase(block);
   for (auto at = checked_chunks_.begin(); at != checked_chunks_.end(); ++at) {
     const ChunkDone& chunk = at->second;
-    for (size_t i = 0; i < chunk.checksums.size(); ++i) {
+    const int blocks = static_cast<int>(chunk.checksums.size());
+    for (int i = 0; i < blocks; ++i) {
       if (blocks_[chunk.first_prompt_block + i].ref() != block) continue;
-      for (size_t j = 0; j < chunk.checksums.size(); ++j) {
-        verified_[chunk.first_prompt_block + j] = false;
-      }
-      Nack(chunk, "a page changed after it had arrived");
+      std::fill_n(verified_.begin() + chunk.first_prompt_block, blocks, false);
+      NackSpoiled(chunk);
       checked_chunks_.erase(at);
       return;
     }
   }
 }
 
-bool DecodeTransfer::TakeSpoiled(const ChunkDone& chunk) {
-  bool found = false;
+void DecodeTransfer::NackSpoiled(const ChunkDone& chunk) {
   for (size_t i = 0; i < chunk.checksums.size(); ++i) {
-    const BlockRef block = blocks_[chunk.first_prompt_block + i].ref();
-    if (spoiled_.erase(block) == 0) continue;
-    arrived_.erase(block);
-    found = true;
+    pages_.Forget(blocks_[chunk.first_prompt_block + i].ref());
   }
-  return found;
+  Nack(chunk, "a page was written over");
 }
 
 void DecodeTransfer::Nack(const ChunkDone& chunk, const std::string& why) {
@@ -152,27 +128,36 @@ void DecodeTransfer::TakeShared(const ChunkDone& message) {
 }
 
 bool DecodeTransfer::CheckChunk(const ChunkDone& message) {
-  for (size_t i = 0; i < message.checksums.size(); ++i) {
-    int64_t at = int64_t{message.first_prompt_block} + static_cast<int64_t>(i);
-    if (at < have_blocks_ || at >= static_cast<int64_t>(blocks_.size())) {
-      Fail(MakeError(ErrorReason::kTransferFailed,
-                     absl::StrCat("chunk names prompt block ", at,
-                                  ", which was not granted")));
-      return true;
-    }
-    auto page = arrived_.find(blocks_[at].ref());
-    if (page == arrived_.end()) return false;
-    if (page->second != message.checksums[i]) {
-      Nack(message, "checksum");
-      return true;
-    }
-  }
-  if (TakeSpoiled(message)) {
-    Nack(message, "a page was overwritten");
+  const int64_t first = message.first_prompt_block;
+  const int64_t last = first + static_cast<int64_t>(message.checksums.size());
+  if (first < have_blocks_ || last > static_cast<int64_t>(blocks_.size())) {
+    Fail(MakeError(ErrorReason::kTransferFailed,
+                   absl::StrCat("chunk names prompt blocks ", first, " to ",
+                                last - 1, ", which were not granted")));
     return true;
   }
-  for (size_t i = 0; i < message.checksums.size(); ++i) {
-    size_t at = message.first_prompt_block + i;
+  bool spoiled = false;
+  for (int64_t at = first; at < last; ++at) {
+    switch (pages_.StateOf(blocks_[at].ref())) {
+      case ArrivedPages::State::kMissing:
+        return false;
+      case ArrivedPages::State::kSpoiled:
+        spoiled = true;
+        break;
+      case ArrivedPages::State::kThere:
+        if (pages_.Checksum(blocks_[at].ref()) ==
+            message.checksums[at - first]) {
+          break;
+        }
+        Nack(message, "checksum");
+        return true;
+    }
+  }
+  if (spoiled) {
+    NackSpoiled(message);
+    return true;
+  }
+  for (int64_t at = first; at < last; ++at) {
     if (!verified_[at]) ++summary_.blocks_moved;
     verified_[at] = true;
   }
@@ -246,8 +231,7 @@ absl::Status DecodeTransfer::Verify(const KvManifest& manifest) {
         moved.prompt_block >= static_cast<int>(blocks_.size())) {
       return mismatch("moved block out of range");
     }
-    auto page = arrived_.find(blocks_[moved.prompt_block].ref());
-    if (page == arrived_.end() || page->second != moved.checksum) {
+    if (pages_.Checksum(blocks_[moved.prompt_block].ref()) != moved.checksum) {
       return mismatch(absl::StrCat("checksum of block ", moved.prompt_block));
     }
   }

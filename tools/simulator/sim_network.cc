@@ -173,9 +173,12 @@ class SimTransport : public KvTransport {
     SimTransport& receiver = *other->second;
     absl::Span<uint8_t> source = Page(*network_->Find(self_), write.source);
     uint64_t announced = network_->hasher_->Checksum(source);
-    PageArrival arrival{
-        transfer, write.destination, write.layers, source.size(), false,
-        0,        absl::OkStatus()};
+    PageArrival arrival;
+    arrival.transfer = transfer;
+    arrival.block = write.destination;
+    arrival.layers = write.layers;
+    arrival.bytes = source.size();
+    arrival.began = arrival.ended = network_->clock_->Now();
     if (!receiver.prepared_.contains({transfer, write.destination})) {
       arrival.status = absl::DataLossError("not prepared");
     } else {
@@ -216,13 +219,16 @@ void SimNetwork::SpoilPage(const WorkerKey& at, TransportKind kind,
   if (to == nullptr || !to->prepared_.contains({transfer, block})) return;
   absl::Span<uint8_t> page = to->Page(*Find(at), block.index);
   page[0] ^= 1;
-  to->arrivals_.push_back({transfer,
-                           block,
-                           {0, 1},
-                           page.size(),
-                           true,
-                           hasher_->Checksum(page),
-                           absl::DataLossError("bad checksum")});
+  PageArrival arrival;
+  arrival.transfer = transfer;
+  arrival.block = block;
+  arrival.layers = {0, 1};
+  arrival.bytes = page.size();
+  arrival.landed = true;
+  arrival.checksum = hasher_->Checksum(page);
+  arrival.began = arrival.ended = clock_->Now();
+  arrival.status = absl::DataLossError("bad checksum");
+  to->arrivals_.push_back(arrival);
   Wake(at);
 }
 

@@ -144,11 +144,12 @@ absl::Status InprocTransport::Move(const WorkerKey& key, Peer& peer,
     return absl::PermissionDeniedError(
         absl::StrCat("access key of ", key.name, " is wrong"));
   }
+  const Instant began = receiver.Now();
   absl::Status begun = receiver.Begin(self, header, peer.channel);
   if (begun.ok()) {
     CopyPage(pages().Page(write.page.source, write.page.layers),
              receiver.Target(header));
-    begun = receiver.Finish(self, header);
+    begun = receiver.Finish(self, header, began);
   }
   entry.bell->Ring();
   if (begun.ok()) bytes = header.payload_bytes;

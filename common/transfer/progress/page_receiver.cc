@@ -72,12 +72,13 @@ std::vector<absl::Span<uint8_t>> PageReceiver::Target(
 }
 
 absl::Status PageReceiver::Finish(const WorkerKey& source,
-                                  const PageHeader& header) {
-  std::vector<absl::Span<uint8_t>> page = Target(header);
-  if (options_.faults != nullptr) options_.faults->OnLanded(header, page);
-  uint64_t checksum = hasher().ChecksumPieces(ReadOnly(page));
+                                  const PageHeader& header, Instant began) {
+  if (options_.faults != nullptr) {
+    options_.faults->OnLanded(header, Target(header));
+  }
+  const Landing landing = Look(header, began);
   absl::Status verdict;
-  if (checksum != header.payload_checksum) {
+  if (landing.checksum != header.payload_checksum) {
     verdict = RefusalStatus(PageRefusal::kBadPayloadChecksum, source.name);
   }
   std::lock_guard lock(mutex_);
@@ -86,16 +87,22 @@ absl::Status PageReceiver::Finish(const WorkerKey& source,
     verdict = RefusalStatus(PageRefusal::kNotPrepared, "revoked meanwhile");
   }
   if (end.fenced) bell_->Mark();
-  Report(header, checksum, verdict);
+  Report(header, landing, verdict);
   return verdict;
 }
 
-void PageReceiver::Abandon(const PageHeader& header) {
-  uint64_t checksum = hasher().ChecksumPieces(ReadOnly(Target(header)));
+void PageReceiver::Abandon(const PageHeader& header, Instant began) {
+  const Landing landing = Look(header, began);
   std::lock_guard lock(mutex_);
   if (ledger_.EndLanding(header.transfer).fenced) bell_->Mark();
-  Report(header, checksum,
+  Report(header, landing,
          RefusalStatus(PageRefusal::kTruncated, "the page did not come whole"));
+}
+
+PageReceiver::Landing PageReceiver::Look(const PageHeader& header,
+                                         Instant began) const {
+  const Instant ended = Now();
+  return {hasher().ChecksumPieces(ReadOnly(Target(header))), began, ended};
 }
 
 bool PageReceiver::revoking(TransferId transfer) const {
@@ -104,12 +111,22 @@ bool PageReceiver::revoking(TransferId transfer) const {
 }
 
 void PageReceiver::Report(const PageHeader& header,
-                          std::optional<uint64_t> checksum,
+                          const std::optional<Landing>& landing,
                           absl::Status status) {
-  if (!checksum && arrivals_.size() >= kMaxWaitingRefusals) return;
-  arrivals_.push_back({header.transfer, header.block, header.layers,
-                       header.payload_bytes, checksum.has_value(),
-                       checksum.value_or(0), std::move(status)});
+  if (!landing && arrivals_.size() >= kMaxWaitingRefusals) return;
+  PageArrival arrival;
+  arrival.transfer = header.transfer;
+  arrival.block = header.block;
+  arrival.layers = header.layers;
+  arrival.bytes = header.payload_bytes;
+  if (landing) {
+    arrival.landed = true;
+    arrival.checksum = landing->checksum;
+    arrival.began = landing->began;
+    arrival.ended = landing->ended;
+  }
+  arrival.status = std::move(status);
+  arrivals_.push_back(std::move(arrival));
   bell_->Mark();
 }
 

@@ -41,21 +41,33 @@ class PageReceiver {
   bool dropped(const WorkerKey& source) const;
 
   // OK: a landing began. Else the refusal, which is reported already.
+  // A landing begins between `Now` and this.
   absl::Status Begin(const WorkerKey& source, const PageHeader& header,
                      ReceiveChannel& channel);
+  Instant Now() const { return options_.clock->Now(); }
   std::vector<absl::Span<uint8_t>> Target(const PageHeader& header) const;
-  // Verifies and reports the page; the verdict is what the source is told.
-  absl::Status Finish(const WorkerKey& source, const PageHeader& header);
+  // Verifies and reports the page, whose bytes began to come at `began`; the
+  // verdict is what the source is told.
+  absl::Status Finish(const WorkerKey& source, const PageHeader& header,
+                      Instant began);
   // The rest of the page will never come; reports what was done to it.
-  void Abandon(const PageHeader& header);
+  void Abandon(const PageHeader& header, Instant began);
   // Is a landing of this transfer one that a Revoke waits for?
   bool revoking(TransferId transfer) const;
 
  private:
-  // Reports go out under the lock. `checksum`: of the page, if it was written;
-  // reports of others go out only as long as the engine keeps up, so that a
-  // peer that errs cannot fill the memory.
-  void Report(const PageHeader& header, std::optional<uint64_t> checksum,
+  // What was written to a page.
+  struct Landing {
+    uint64_t checksum = 0;
+    Instant began;
+    Instant ended;
+  };
+  Landing Look(const PageHeader& header, Instant began) const;
+
+  // Reports go out under the lock; those of pages that were not written only as
+  // long as the engine keeps up, so that a peer that errs cannot fill the
+  // memory.
+  void Report(const PageHeader& header, const std::optional<Landing>& landing,
               absl::Status status);
 
   const TransportOptions& options_;

@@ -50,7 +50,7 @@ InboundLink::InboundLink(UniqueFd fd, const Nonce& nonce,
 }
 
 InboundLink::~InboundLink() {
-  if (landing_) context_.receiver->Abandon(page_);
+  if (landing_) context_.receiver->Abandon(page_, page_began_);
 }
 
 absl::Status InboundLink::Progress(bool readable) {
@@ -75,7 +75,7 @@ Poller::Interest InboundLink::interest() const {
 
 void InboundLink::AbandonRevoked() {
   if (!landing_ || !context_.receiver->revoking(page_.transfer)) return;
-  context_.receiver->Abandon(page_);
+  context_.receiver->Abandon(page_, page_began_);
   landing_ = false;
   verdict_ = RefusalStatus(PageRefusal::kNotPrepared, "revoked meanwhile");
 }
@@ -190,6 +190,7 @@ absl::Status InboundLink::StartPage() {
   PageReceiver& receiver = *context_.receiver;
   ASSIGN_OR_RETURN(page_, ParsePageHeader(header_bytes_, receiver.hasher()));
   in_page_ = true;
+  page_began_ = receiver.Now();
   verdict_ = receiver.Begin(*source_, page_, channel_);
   landing_ = verdict_.ok();
   body_left_ = reader_->BodyBytes(page_);
@@ -209,7 +210,7 @@ absl::Status InboundLink::FinishPage() {
   if (landing_) {
     RETURN_IF_ERROR(reader_->Finish(page_, page_bytes_));
     landing_ = false;
-    verdict_ = context_.receiver->Finish(*source_, page_);
+    verdict_ = context_.receiver->Finish(*source_, page_, page_began_);
   }
   out_.Append(EncodeAck({page_.sequence, RefusalOf(verdict_)},
                         context_.receiver->hasher()));

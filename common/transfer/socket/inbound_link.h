@@ -92,6 +92,7 @@ class InboundLink {
 
   // The page whose body is coming in.
   PageHeader page_;
+  Instant page_began_;
   bool in_page_ = false;
   bool landing_ = false;  // it may land: EndLanding is owed
   absl::Status verdict_;  // if not
