@@ -198,9 +198,9 @@ class Chaos:
     """Carries out faults that a seed decides, until the time is up and all of
     them are mended. Used by one thread."""
 
-    KINDS = {'freeze': 3, 'cut': 4, 'hold': 2, 'burst': 2, 'drain': 2}
+    KINDS = {'freeze': 3, 'cut': 4, 'hold': 2, 'burst': 1, 'drain': 2}
     ROLES = {'router': 1, 'prefill': 2, 'decode': 3}  # whom a kill is for
-    OTHER_EVERY_S = 2.0
+    OTHER_EVERY_S = 2.5
     # Pages to others travel in shared memory.
     LINKS = [('decode-0', 'data')] * 3 + [
         (f'{role}-{i}', link) for role in ('prefill', 'decode')
@@ -346,4 +346,4 @@ class Chaos:
 
     def _burst(self):
         self._count('burst', 'of long requests')
-        self._load.burst(self._rng, 4)
+        self._load.burst(self._rng, 3)

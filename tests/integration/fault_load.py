@@ -20,7 +20,7 @@ from api import Api
 DEADLINE_S = 60
 # Between a failure and the next try: a router that is away is not to be asked
 # all the time.
-PAUSE_S = 0.2
+PAUSE_S = 0.5
 MODEL = cluster.MODEL.stem
 # A router that restarts is found again at once.
 CHANNEL = (('grpc.initial_reconnect_backoff_ms', 100),
@@ -91,7 +91,7 @@ def long_case(rng):
     """One that takes much of a KV pool."""
     length = rng.randrange(400, 700)
     prompt = [rng.randrange(1000, 40000) for _ in range(length)]
-    return Case(tuple(prompt), 200, 1, SAMPLING[0])
+    return Case(tuple(prompt), 120, 1, SAMPLING[0])
 
 
 @dataclasses.dataclass
