@@ -102,6 +102,8 @@ class Run:
         test.assertEqual([o for o in outcomes if o.wrong], [])
         test.assertEqual([o for o in outcomes if o.reason not in
                           TYPED | {'ok', 'left'}], [])
+        test.assertEqual([o for o in outcomes if o.excuse == ''], [],
+                         'requests that failed although they need not')
         test.assertGreater(sum(o.reason == 'ok' for o in outcomes), 20)
         self._check_at_rest(test, before)
         with Api(host.router.grpc, CHANNEL) as api:
