@@ -1,6 +1,7 @@
 // One prompt, longer than two attention splits, served in every way there is:
 // the same tokens and the same bits of every log-probability.
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/model/files/model_file.h"
 #include "common/model/kv_layout.h"
+#include "common/transfer/page_faults.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/contract/local_cluster.h"
@@ -180,6 +182,29 @@ TEST_P(BitEqualityTest, ColdAndWarm) {
   // Only the partly filled last block is missing.
   ExpectThatKvMoved(way.handoff, warm.transfer,
                     kPromptTokens % kBlockTokens ? 1 : 0);
+}
+
+// Every page over shared memory is damaged: refused there, and sent over TCP.
+TEST(BitEqualityOnlyTest, ChunksGoOnOverAnotherTransport) {
+  struct Damage : PageFaults {
+    uint64_t OnSend(const PageHeader& header,
+                    const std::vector<absl::Span<const uint8_t>>&) override {
+      ++pages;
+      return header.payload_checksum ^ 1;
+    }
+    std::atomic<int> pages = 0;
+  } damage;
+  LocalClusterOptions options =
+      ClusterOptions(Handoff::kShmOrTcp, CpuPath::kAuto, 64);
+  options.faults = &damage;
+  LocalCluster cluster(options);
+  LocalResult result = cluster.Serve({TheRequest()})[0];
+  ExpectSameBits(result, Baseline(), "over another transport");
+  EXPECT_EQ(result.transfer.transport, "tcp");
+  ExpectThatKvMoved(Handoff::kShmOrTcp, result.transfer, kPromptBlocks);
+  // What failed once is avoided: only what was posted before was tried there.
+  EXPECT_GT(damage.pages, 0);
+  EXPECT_LT(damage.pages, kPromptBlocks);
 }
 
 TEST(BitEqualityOnlyTest, PreemptedAndRecomputed) {

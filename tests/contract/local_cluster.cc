@@ -128,7 +128,8 @@ LocalCluster::LocalCluster(LocalClusterOptions options)
 
 LocalCluster::~LocalCluster() = default;
 
-std::unique_ptr<KvTransport> LocalCluster::MakeTransport(const Host& host) {
+std::vector<std::unique_ptr<KvTransport>> LocalCluster::MakeTransports(
+    const Host& host) {
   TransportOptions worker;
   worker.self = host.key;
   worker.arena = host.memory->arena();
@@ -138,26 +139,25 @@ std::unique_ptr<KvTransport> LocalCluster::MakeTransport(const Host& host) {
   worker.clock = &clock_;
   worker.entropy = DrawEntropy;
   worker.faults = options_.faults;
-  auto own = [](auto made) -> std::unique_ptr<KvTransport> {
+  std::vector<std::unique_ptr<KvTransport>> transports;
+  auto add = [&](auto made) {
     CHECK(made.ok()) << made.status().ToString();
-    return *std::move(made);
+    transports.push_back(*std::move(made));
+    worker.faults = nullptr;
   };
-  switch (options_.handoff) {
-    case Handoff::kInproc:
-      return own(InprocTransport::Create({worker, nullptr}));
-    case Handoff::kShm: {
-      ShmTransport::Options shm;
-      shm.worker = worker;
-      return own(ShmTransport::Create(shm));
-    }
-    case Handoff::kTcp: {
-      TcpTransport::Options tcp;
-      tcp.worker = worker;
-      return own(TcpTransport::Create(tcp));
-    }
-    default:
-      return nullptr;
+  const Handoff how = options_.handoff;
+  if (how == Handoff::kInproc) add(InprocTransport::Create({worker, nullptr}));
+  if (how == Handoff::kShm || how == Handoff::kShmOrTcp) {
+    ShmTransport::Options shm;
+    shm.worker = worker;
+    add(ShmTransport::Create(shm));
   }
+  if (how == Handoff::kTcp || how == Handoff::kShmOrTcp) {
+    TcpTransport::Options tcp;
+    tcp.worker = worker;
+    add(TcpTransport::Create(tcp));
+  }
+  return transports;
 }
 
 std::unique_ptr<LocalCluster::Host> LocalCluster::MakeHost(
@@ -172,7 +172,7 @@ std::unique_ptr<LocalCluster::Host> LocalCluster::MakeHost(
       options_.backend(host->memory->arena(), [this] { doorbell_->Ring(); });
   CHECK(backend.ok()) << backend.status().ToString();
   host->backend = *std::move(backend);
-  host->transport = MakeTransport(*host);
+  host->transports = MakeTransports(*host);
   host->peers = std::make_unique<Peers>(this, host->key);
   WorkerCoreOptions core;
   core.self = host->key;
@@ -185,7 +185,9 @@ std::unique_ptr<LocalCluster::Host> LocalCluster::MakeHost(
   WorkerCorePorts ports;
   ports.backend = host->backend.get();
   ports.peers = host->peers.get();
-  if (host->transport != nullptr) ports.transports = {host->transport.get()};
+  for (const auto& transport : host->transports) {
+    ports.transports.push_back(transport.get());
+  }
   ports.hasher = &hasher_;
   ports.tokenizer = tokenizer_.get();
   ports.clock = &clock_;

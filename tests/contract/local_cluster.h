@@ -27,6 +27,7 @@ enum class Handoff {
   kInproc,  // two workers, each over its own arena
   kShm,
   kTcp,
+  kShmOrTcp,  // both; shared memory is the better one
 };
 
 struct LocalClusterOptions {
@@ -39,8 +40,9 @@ struct LocalClusterOptions {
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(
       Arena arena, std::function<void()> wake)>
       backend;
-  PageFaults* faults = nullptr;         // of the receiving and the sending side
-  EngineProbe* engine_probe = nullptr;  // of the decode worker
+  // Of the receiving and the sending side, on the better transport.
+  PageFaults* faults = nullptr;
+  EngineProbe* engine_probe = nullptr;    // of the decode worker
   HandoffProbe* handoff_probe = nullptr;  // of the decode worker
 };
 
@@ -88,13 +90,14 @@ class LocalCluster {
     WorkerKey key;
     std::unique_ptr<ArenaMemory> memory;
     std::unique_ptr<Backend> backend;
-    std::unique_ptr<KvTransport> transport;
+    std::vector<std::unique_ptr<KvTransport>> transports;
     std::unique_ptr<Peers> peers;
     std::unique_ptr<WorkerCore> core;
   };
 
   std::unique_ptr<Host> MakeHost(const std::string& name, WorkerRoles roles);
-  std::unique_ptr<KvTransport> MakeTransport(const Host& host);
+  // Best first.
+  std::vector<std::unique_ptr<KvTransport>> MakeTransports(const Host& host);
   bool DeliverMail();
   void Pump(const std::function<bool()>& done);
 
