@@ -5,34 +5,51 @@
 
 namespace penstock {
 
-void CacheEventLog::Append(CacheEvent event) {
-  event.sequence = ++last_;
-  events_.push_back(std::move(event));
+void CacheEventLog::Append(Record record) {
+  ++last_;
+  events_.push_back(record);
   if (events_.size() > ring_) events_.pop_front();
 }
 
 void CacheEventLog::Stored(BlockHash parent, BlockHash hash) {
-  Append({0, BlocksStored{parent, {hash}}});
+  Append({Record::Kind::kStored, parent, hash});
   stored_[hash] = {parent, last_};
 }
 
 void CacheEventLog::Removed(BlockHash hash) {
-  Append({0, BlocksRemoved{{hash}}});
+  Append({Record::Kind::kRemoved, BlockHash(), hash});
   stored_.erase(hash);
 }
 
 void CacheEventLog::Cleared() {
-  Append({0, CacheCleared{}});
+  Append({Record::Kind::kCleared, BlockHash(), BlockHash()});
   stored_.clear();
 }
 
 std::optional<std::vector<CacheEvent>> CacheEventLog::Since(
     uint64_t sequence) const {
-  if (sequence >= last_) return std::vector<CacheEvent>();
-  uint64_t first = last_ - events_.size() + 1;
+  std::vector<CacheEvent> events;
+  if (sequence >= last_) return events;
+  const uint64_t first = last_ - events_.size() + 1;
   if (sequence + 1 < first) return std::nullopt;
-  return std::vector<CacheEvent>(events_.begin() + (sequence + 1 - first),
-                                 events_.end());
+  events.reserve(last_ - sequence);
+  for (uint64_t at = sequence + 1; at <= last_; ++at) {
+    const Record& record = events_[at - first];
+    CacheEvent& event = events.emplace_back();
+    event.sequence = at;
+    switch (record.kind) {
+      case Record::Kind::kStored:
+        event.change = BlocksStored{record.parent, {record.hash}};
+        break;
+      case Record::Kind::kRemoved:
+        event.change = BlocksRemoved{{record.hash}};
+        break;
+      case Record::Kind::kCleared:
+        event.change = CacheCleared{};
+        break;
+    }
+  }
+  return events;
 }
 
 CacheSnapshot CacheEventLog::Snapshot() const {

@@ -35,11 +35,18 @@ class CacheEventLog {
   CacheSnapshot Snapshot() const;
 
  private:
-  void Append(CacheEvent event);
+  // One event, without what an event of another kind would need.
+  struct Record {
+    enum class Kind { kStored, kRemoved, kCleared };
+    Kind kind;
+    BlockHash parent, hash;
+  };
+
+  void Append(Record record);
 
   size_t ring_;
   uint64_t last_ = 0;
-  std::deque<CacheEvent> events_;
+  std::deque<Record> events_;
   struct Node {
     BlockHash parent;
     uint64_t sequence = 0;  // of its Stored event

@@ -1,6 +1,7 @@
 #include "kvstore/core/prefix_cache.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -8,7 +9,7 @@ namespace penstock {
 
 PrefixCache::PrefixCache(BlockPool* pool, const BlockHasher* hasher,
                          CacheEventLog* log)
-    : pool_(pool), hasher_(hasher), log_(log), by_block_(pool->total()) {
+    : pool_(pool), hasher_(hasher), log_(log) {
   pool_->SetObserver(this);
 }
 
@@ -19,13 +20,18 @@ PrefixCache::~PrefixCache() {
 
 const PrefixCache::Entry* PrefixCache::Find(
     BlockHash parent, BlockHash hash, absl::Span<const TokenId> tokens) const {
-  auto it = entries_.find(hash);
-  if (it == entries_.end() || it->second.parent != parent ||
-      !std::equal(tokens.begin(), tokens.end(), it->second.tokens.begin(),
-                  it->second.tokens.end())) {
-    return nullptr;
-  }
-  return &it->second;
+  auto it = by_hash_.find(hash);
+  if (it == by_hash_.end()) return nullptr;
+  const Entry& entry = entries_[it->second];
+  const bool same = entry.parent == parent &&
+                    std::equal(tokens.begin(), tokens.end(),
+                               entry.tokens.begin(), entry.tokens.end());
+  return same ? &entry : nullptr;
+}
+
+PrefixCache::Entry* PrefixCache::Find(BlockHash parent, BlockHash hash,
+                                      absl::Span<const TokenId> tokens) {
+  return const_cast<Entry*>(std::as_const(*this).Find(parent, hash, tokens));
 }
 
 PrefixCache::Found PrefixCache::Look(BlockHash root,
@@ -57,13 +63,13 @@ std::vector<BlockHold> PrefixCache::Match(BlockHash root,
          tokens.size() >= (holds.size() + 1) * kBlockTokens) {
     auto block = tokens.subspan(holds.size() * kBlockTokens, kBlockTokens);
     BlockHash hash = hasher_->Next(parent, block);
-    if (Find(parent, hash, block) == nullptr) break;
-    Entry& entry = entries_.find(hash)->second;
+    Entry* entry = Find(parent, hash, block);
+    if (entry == nullptr) break;
     // Holding first takes the entry out of the eviction order, so that its
     // position there may change.
-    holds.push_back(pool_->TryHold(entry.block));
+    holds.push_back(pool_->TryHold(entry->block));
     CHECK(holds.back()) << "a cached block must be live";
-    entry.last_use = tick_;
+    entry->last_use = tick_;
     parent = hash;
   }
   return holds;
@@ -74,96 +80,95 @@ BlockHold PrefixCache::Insert(BlockHash parent, BlockHash hash,
                               BlockRef block) {
   CHECK(tokens.size() == kBlockTokens);
   CHECK(pool_->References(block) > 0);
-  if (entries_.contains(hash)) {
+  if (by_hash_.contains(hash)) {
     const Entry* existing = Find(parent, hash, tokens);
     return pool_->TryHold(existing == nullptr ? block : existing->block);
   }
-  Entry entry;
+  Entry& entry = Vacant(block);
+  entry.hash = hash;
   entry.parent = parent;
   entry.block = block;
   std::copy(tokens.begin(), tokens.end(), entry.tokens.begin());
   entry.last_use = ++tick_;
   BlockHash announced_parent;  // none: the chain starts here
-  if (auto it = entries_.find(parent); it != entries_.end()) {
-    entry.depth = it->second.depth + 1;
+  if (auto it = by_hash_.find(parent); it != by_hash_.end()) {
+    Entry& above = entries_[it->second];
+    entry.parent_block = it->second;
+    entry.depth = above.depth + 1;
     announced_parent = parent;
+    AddChild(above);
   }
-  AddChild(parent);
-  entries_.emplace(hash, entry);
-  HashOf(block) = hash;
+  by_hash_.emplace(hash, block.index);
   pool_->SetCached(block, true);
   log_->Stored(announced_parent, hash);
   return pool_->TryHold(block);
 }
 
-PrefixCache::Order PrefixCache::OrderOf(BlockHash hash,
-                                        const Entry& entry) const {
-  return {entry.last_use, -entry.depth, hash};
+// Grows by doubling: a pool may be much larger than what is ever used.
+PrefixCache::Entry& PrefixCache::Vacant(BlockRef block) {
+  const auto at = static_cast<size_t>(block.index);
+  if (at >= entries_.size()) {
+    const auto most = static_cast<size_t>(pool_->total());
+    entries_.resize(std::min(most, std::max(at + 1, 2 * entries_.size())));
+  }
+  entries_[at] = Entry();
+  return entries_[at];
+}
+
+PrefixCache::Order PrefixCache::OrderOf(const Entry& entry) {
+  return {entry.last_use, -entry.depth, entry.hash, entry.block.index};
 }
 
 void PrefixCache::OnReclaimable(BlockRef block) {
-  const BlockHash hash = HashOf(block);
-  if (!hash) return;
-  const Entry& entry = entries_.find(hash)->second;
-  if (entry.children == 0) leaves_.insert(OrderOf(hash, entry));
+  const Entry& entry = entries_[block.index];
+  if (entry.hash && entry.children == 0) leaves_.insert(OrderOf(entry));
 }
 
 void PrefixCache::OnInUse(BlockRef block) {
-  const BlockHash hash = HashOf(block);
-  if (!hash) return;
-  const Entry& entry = entries_.find(hash)->second;
-  if (entry.children == 0) leaves_.erase(OrderOf(hash, entry));
+  const Entry& entry = entries_[block.index];
+  if (entry.hash && entry.children == 0) leaves_.erase(OrderOf(entry));
 }
 
-void PrefixCache::AddChild(BlockHash parent) {
-  auto it = entries_.find(parent);
-  if (it == entries_.end()) return;
-  if (it->second.children++ == 0) leaves_.erase(OrderOf(parent, it->second));
+void PrefixCache::AddChild(Entry& parent) {
+  if (parent.children++ == 0) leaves_.erase(OrderOf(parent));
 }
 
-void PrefixCache::DropChild(BlockHash parent) {
-  auto it = entries_.find(parent);
-  if (it == entries_.end()) return;
-  Entry& entry = it->second;
-  if (--entry.children == 0 &&
-      pool_->StateOf(entry.block.index) == BlockState::kCached) {
-    leaves_.insert(OrderOf(parent, entry));
+void PrefixCache::DropChild(Entry& parent) {
+  if (--parent.children == 0 &&
+      pool_->StateOf(parent.block.index) == BlockState::kCached) {
+    leaves_.insert(OrderOf(parent));
   }
 }
 
 int PrefixCache::Evict(int count) {
   int freed = 0;
   while (freed < count && !leaves_.empty()) {
-    Erase(leaves_.begin()->hash);
+    Erase(entries_[leaves_.begin()->block]);
     ++freed;
   }
   return freed;
 }
 
-void PrefixCache::Erase(BlockHash hash) {
-  auto it = entries_.find(hash);
-  Entry entry = it->second;
-  leaves_.erase(OrderOf(hash, entry));
-  HashOf(entry.block) = {};
-  entries_.erase(it);
+void PrefixCache::Erase(Entry& entry) {
+  leaves_.erase(OrderOf(entry));
+  const BlockHash hash = std::exchange(entry.hash, BlockHash());
+  by_hash_.erase(hash);
   pool_->SetCached(entry.block, false);
   log_->Removed(hash);
-  DropChild(entry.parent);
+  if (entry.parent_block >= 0) DropChild(entries_[entry.parent_block]);
 }
 
 void PrefixCache::Clear() {
-  if (entries_.empty()) return;
+  if (by_hash_.empty()) return;
   std::vector<BlockRef> blocks;
-  blocks.reserve(entries_.size());
-  for (const auto& [hash, entry] : entries_) blocks.push_back(entry.block);
-  // Sorted, so that the free list comes out the same every time.
-  std::sort(blocks.begin(), blocks.end());
-  entries_.clear();
-  leaves_.clear();
-  for (BlockRef block : blocks) {
-    HashOf(block) = {};
-    pool_->SetCached(block, false);
+  blocks.reserve(by_hash_.size());
+  for (const Entry& entry : entries_) {
+    if (entry.hash) blocks.push_back(entry.block);
   }
+  entries_.clear();
+  by_hash_.clear();
+  leaves_.clear();
+  for (BlockRef block : blocks) pool_->SetCached(block, false);
   log_->Cleared();
 }
 

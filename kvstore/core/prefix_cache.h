@@ -48,15 +48,17 @@ class PrefixCache : public CachedBlockObserver {
   // Frees up to `count` blocks that nobody holds; returns how many.
   int Evict(int count);
 
-  int size() const { return static_cast<int>(entries_.size()); }
+  int size() const { return static_cast<int>(by_hash_.size()); }
 
   // Forgets everything; blocks in use stay with their holders.
   void Clear();
 
  private:
   struct Entry {
+    BlockHash hash;  // none: the block is not cached
     BlockHash parent;
     BlockRef block;
+    BlockIndex parent_block = -1;  // none: the parent is not cached
     std::array<TokenId, kBlockTokens> tokens;
     uint64_t last_use = 0;
     int depth = 0;
@@ -67,25 +69,29 @@ class PrefixCache : public CachedBlockObserver {
     uint64_t last_use;
     int negative_depth;
     BlockHash hash;
+    BlockIndex block;
     friend auto operator<=>(const Order&, const Order&) = default;
   };
 
   void OnReclaimable(BlockRef block) override;
   void OnInUse(BlockRef block) override;
-  BlockHash& HashOf(BlockRef block) { return by_block_[block.index]; }
+  // Null: not cached with these tokens.
+  Entry* Find(BlockHash parent, BlockHash hash,
+              absl::Span<const TokenId> tokens);
   const Entry* Find(BlockHash parent, BlockHash hash,
                     absl::Span<const TokenId> tokens) const;
-  Order OrderOf(BlockHash hash, const Entry& entry) const;
-  void AddChild(BlockHash parent);
-  void DropChild(BlockHash parent);
-  void Erase(BlockHash hash);
+  Entry& Vacant(BlockRef block);
+  static Order OrderOf(const Entry& entry);
+  void AddChild(Entry& parent);
+  void DropChild(Entry& parent);
+  void Erase(Entry& entry);
 
   BlockPool* pool_;
   const BlockHasher* hasher_;
   CacheEventLog* log_;
-  absl::flat_hash_map<BlockHash, Entry> entries_;
-  std::vector<BlockHash> by_block_;  // by index; none: not cached
-  std::set<Order> leaves_;           // reclaimable entries without children
+  std::vector<Entry> entries_;  // by block index, as far as any was cached
+  absl::flat_hash_map<BlockHash, BlockIndex> by_hash_;
+  std::set<Order> leaves_;  // reclaimable entries without children
   uint64_t tick_ = 0;
 };
 
