@@ -300,6 +300,7 @@ bool EngineLoop::SubmitNext() {
   for (SequenceId id : decision.admit) Admit(entries_.at(id));
   StepPlan plan;
   plan.step = next_step_;
+  plan.block_table.reserve(table_size_);
   std::vector<SequenceListener*> newly_scheduled;
   for (const BatchDecision::Rows& rows : decision.rows) {
     Entry& entry = entries_.at(rows.id);
@@ -329,6 +330,7 @@ bool EngineLoop::SubmitNext() {
   if (!plan.copies.empty()) {
     ports_.probe->BlocksCopied(static_cast<int>(plan.copies.size()));
   }
+  table_size_ = plan.block_table.size();
   ports_.backend->Submit(std::move(plan));
   for (SequenceListener* listener : newly_scheduled) listener->OnScheduled();
   return true;

@@ -174,6 +174,7 @@ class EngineLoop {
   bool in_flight_ = false;
   Instant submitted_at_;
   std::vector<PlannedRows> planned_;
+  size_t table_size_ = 0;  // of the last step's blocks: the next needs as many
   // Blocks of sequences removed while the step in flight uses them, and the
   // sources of its copies.
   std::vector<BlockHold> until_step_ends_;

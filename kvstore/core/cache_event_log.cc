@@ -27,13 +27,14 @@ void CacheEventLog::Cleared() {
 }
 
 std::optional<std::vector<CacheEvent>> CacheEventLog::Since(
-    uint64_t sequence) const {
+    uint64_t sequence, uint64_t most) const {
   std::vector<CacheEvent> events;
   if (sequence >= last_) return events;
   const uint64_t first = last_ - events_.size() + 1;
   if (sequence + 1 < first) return std::nullopt;
-  events.reserve(last_ - sequence);
-  for (uint64_t at = sequence + 1; at <= last_; ++at) {
+  const uint64_t count = std::min(most, last_ - sequence);
+  events.reserve(count);
+  for (uint64_t at = sequence + 1; at <= sequence + count; ++at) {
     const Record& record = events_[at - first];
     CacheEvent& event = events.emplace_back();
     event.sequence = at;

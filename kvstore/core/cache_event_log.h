@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -27,9 +28,11 @@ class CacheEventLog {
   // The last sequence given out; 0 before the first event.
   uint64_t last_sequence() const { return last_; }
 
-  // Events after `sequence`, oldest first; nullopt when some have left the
-  // ring: the asker needs a Snapshot.
-  std::optional<std::vector<CacheEvent>> Since(uint64_t sequence) const;
+  // Events after `sequence`, oldest first, at most `most`; nullopt when some
+  // have left the ring: the asker needs a Snapshot.
+  std::optional<std::vector<CacheEvent>> Since(
+      uint64_t sequence,
+      uint64_t most = std::numeric_limits<uint64_t>::max()) const;
 
   // Everything that is cached after last_sequence().
   CacheSnapshot Snapshot() const;

@@ -94,17 +94,15 @@ void RouterLink::Report() {
 
 void RouterLink::SendEvents() {
   const CacheEventLog& log = ports_.core->cache_events();
-  if (events_sent_ == log.last_sequence()) return;
-  auto events = log.Since(events_sent_);
-  events_sent_ = log.last_sequence();
-  if (!events.has_value()) {
-    stream_->Send(EncodeWorkerMessage(log.Snapshot()));
-    return;
-  }
-  for (size_t at = 0; at < events->size(); at += kEventsAtOnce) {
-    size_t end = std::min(events->size(), at + kEventsAtOnce);
-    stream_->Send(EncodeWorkerMessage(
-        CacheEvents(events->begin() + at, events->begin() + end)));
+  while (events_sent_ < log.last_sequence()) {
+    const auto events = log.Since(events_sent_, kEventsAtOnce);
+    if (!events.has_value()) {
+      events_sent_ = log.last_sequence();
+      stream_->Send(EncodeWorkerMessage(log.Snapshot()));
+      return;
+    }
+    events_sent_ += events->size();
+    stream_->Send(EncodeWorkerMessage(CacheEvents(*events)));
   }
 }
 

@@ -14,6 +14,8 @@ namespace penstock {
 namespace {
 
 constexpr ContentId kContent{1};
+// Few, so that they are made where the last ones were.
+constexpr uint64_t kEventsAtOnce = 64;
 
 }  // namespace
 
@@ -145,14 +147,17 @@ void TraceCluster::Heartbeat(TraceWorker& worker) {
 
 void TraceCluster::SendCacheEvents(TraceWorker& worker) {
   const CacheEventLog& log = worker.core().cache_events();
-  const auto events = log.Since(worker.cache_events_sent);
-  if (events.has_value()) {
+  while (worker.cache_events_sent < log.last_sequence()) {
+    const auto events = log.Since(worker.cache_events_sent, kEventsAtOnce);
+    if (!events.has_value()) {
+      router_->OnCacheSnapshot(worker.key(), log.Snapshot());
+      worker.cache_events_sent = log.last_sequence();
+      return;
+    }
     const CacheSync sync = router_->OnCacheEvents(worker.key(), *events);
     CHECK(!sync.resend_from.has_value()) << "events in order need no resync";
-  } else {
-    router_->OnCacheSnapshot(worker.key(), log.Snapshot());
+    worker.cache_events_sent += events->size();
   }
-  worker.cache_events_sent = log.last_sequence();
 }
 
 void TraceCluster::After(absl::Duration delay, std::function<void()> action) {
