@@ -107,6 +107,8 @@ TEST_F(PrefixCacheTest, EventsReplayAndSnapshotAgree) {
   EXPECT_EQ(snapshot.chains[0].parent, BlockHash());
   EXPECT_EQ(snapshot.chains[1].parent, snapshot.chains[0].hashes[0]);
   EXPECT_EQ(log_.Since(4)->size(), 0u);
+  EXPECT_EQ(log_.Since(1, 2)->size(), 2u);
+  EXPECT_EQ(log_.Since(1, 2)->front().sequence, 2u);
   CacheEventLog small(1);
   small.Stored(BlockHash(), BlockHash(1));
   small.Stored(BlockHash(1), BlockHash(2));
