@@ -11,6 +11,9 @@
 namespace penstock {
 namespace {
 
+// Blocks of removed workers that are given back with each event.
+constexpr size_t kSweptAtOnce = 16;
+
 absl::Status UnknownWorker(WorkerSlot slot) {
   return absl::NotFoundError(absl::StrCat("no worker in slot ", slot));
 }
@@ -27,8 +30,21 @@ void PrefixIndex::AddWorker(WorkerSlot slot, size_t max_blocks) {
 void PrefixIndex::RemoveWorker(WorkerSlot slot) {
   auto it = workers_.find(slot);
   if (it == workers_.end()) return;
-  Clear(slot, it->second);
-  workers_.erase(it);
+  memberships_ -= it->second.blocks.size();
+  Swept& swept = removed_.emplace_back();
+  swept.worker = workers_.extract(it);
+  swept.next = swept.worker.mapped().blocks.begin();
+}
+
+void PrefixIndex::Sweep(size_t blocks) {
+  for (; blocks > 0 && !removed_.empty(); --blocks) {
+    Swept& swept = removed_.front();
+    if (swept.next == swept.worker.mapped().blocks.end()) {
+      removed_.pop_front();
+    } else {
+      RemoveOwner(swept.worker.key(), (swept.next++)->first);
+    }
+  }
 }
 
 void PrefixIndex::ClearWorker(WorkerSlot slot) {
@@ -37,6 +53,8 @@ void PrefixIndex::ClearWorker(WorkerSlot slot) {
 }
 
 absl::Status PrefixIndex::Apply(WorkerSlot slot, const CacheEvent& event) {
+  // Faster than blocks can come.
+  Sweep(kSweptAtOnce);
   auto it = workers_.find(slot);
   if (it == workers_.end()) return UnknownWorker(slot);
   Worker& worker = it->second;
@@ -115,6 +133,10 @@ std::vector<PrefixMatch> PrefixIndex::Match(
     std::vector<WorkerSlot> still;
     if (depth == 0) {
       still.assign(it->second.begin(), it->second.end());
+      if (!removed_.empty()) {
+        std::erase_if(still,
+                      [&](WorkerSlot s) { return !workers_.contains(s); });
+      }
     } else {
       std::set_intersection(alive.begin(), alive.end(), it->second.begin(),
                             it->second.end(), std::back_inserter(still));
@@ -155,6 +177,7 @@ void PrefixIndex::Store(WorkerSlot slot, Worker& worker,
                         const BlocksStored& stored) {
   BlockHash parent = stored.parent;
   for (BlockHash hash : stored.hashes) {
+    Sweep(2);
     bool added =
         worker.blocks.try_emplace(hash, Worker::Block{parent, next_age_})
             .second;
@@ -171,6 +194,10 @@ void PrefixIndex::Store(WorkerSlot slot, Worker& worker,
 void PrefixIndex::Remove(WorkerSlot slot, Worker& worker, BlockHash hash) {
   if (worker.blocks.erase(hash) == 0) return;
   --memberships_;
+  RemoveOwner(slot, hash);
+}
+
+void PrefixIndex::RemoveOwner(WorkerSlot slot, BlockHash hash) {
   auto it = owners_.find(hash);
   Owners& owners = it->second;
   owners.erase(std::lower_bound(owners.begin(), owners.end(), slot));

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -35,7 +36,9 @@ class PrefixIndex {
   // most `max_blocks`, which bounds what a broken worker can make us store.
   // Precondition: the slot was never added before.
   void AddWorker(WorkerSlot worker, size_t max_blocks);
-  // Forgets all that the worker holds. Unknown workers are a no-op.
+  // Forgets all that the worker holds, at once and in constant time: it is in
+  // no match any more. Its memory comes back bit by bit with later events of
+  // others. Unknown workers are a no-op.
   void RemoveWorker(WorkerSlot worker);
   // As RemoveWorker, but its events go on from where they are.
   void ClearWorker(WorkerSlot worker);
@@ -65,6 +68,7 @@ class PrefixIndex {
   // What Replace takes to bring an empty worker to the same state.
   CacheSnapshot Dump(WorkerSlot worker) const;
 
+  // In memory: those that only removed workers held may be among them.
   size_t distinct_blocks() const { return owners_.size(); }
   // (block, worker) pairs.
   size_t memberships() const { return memberships_; }
@@ -84,12 +88,21 @@ class PrefixIndex {
     };
     absl::flat_hash_map<BlockHash, Block> blocks;
   };
+  // A removed worker, and how far its blocks are swept.
+  struct Swept {
+    std::map<WorkerSlot, Worker>::node_type worker;
+    absl::flat_hash_map<BlockHash, Worker::Block>::iterator next;
+  };
 
   void Store(WorkerSlot slot, Worker& worker, const BlocksStored& stored);
   void Remove(WorkerSlot slot, Worker& worker, BlockHash hash);
   void Clear(WorkerSlot slot, Worker& worker);
+  void RemoveOwner(WorkerSlot slot, BlockHash hash);
+  // Gives back so many blocks of removed workers.
+  void Sweep(size_t blocks);
 
   std::map<WorkerSlot, Worker> workers_;
+  std::deque<Swept> removed_;
   absl::flat_hash_map<BlockHash, Owners> owners_;
   size_t memberships_ = 0;
   uint64_t next_age_ = 1;
