@@ -171,6 +171,7 @@ class RouterCore {
 
   absl::StatusOr<Placement> Place(const Request& request,
                                   absl::Span<const std::string> avoid);
+  static int HistoryTokens(const Request& request);
   std::vector<KeptPrefix> KeptFor(const Request& request) const;
   RequestId DrawRequestId();
   void HashHistory(Request& request);

@@ -20,12 +20,10 @@ PlacementSummary SummaryOf(const Attempt& attempt) {
 
 absl::StatusOr<Placement> RouterCore::Place(
     const Request& r, absl::Span<const std::string> avoid) {
-  const bool one = r.request.answers() == 1 && !r.request.deferred();
-  const int delivered = one ? r.delivered.tokens() : 0;
   const int prompt = static_cast<int>(r.request.prompt.size());
   RequestFacts facts;
-  facts.prompt_tokens = prompt + delivered;
-  facts.max_tokens = r.request.stop.max_tokens - delivered;
+  facts.prompt_tokens = HistoryTokens(r);
+  facts.max_tokens = r.request.stop.max_tokens - (facts.prompt_tokens - prompt);
   const std::vector<KeptPrefix> kept = KeptFor(r);
   // A prompt that is to be scored is computed in full.
   if (r.request.prompt_logprobs < 0 || r.delivered.scored() == prompt) {
@@ -35,9 +33,17 @@ absl::StatusOr<Placement> RouterCore::Place(
   facts.answers = r.request.answers();
   facts.beams = r.request.beam.width > 0;
   // Answers that have parted are no handoff's business.
-  facts.decode_alone = !one && r.delivered.tokens() > 0;
+  facts.decode_alone =
+      facts.prompt_tokens == prompt && r.delivered.tokens() > 0;
   facts.avoid = avoid;
   return ports_.policy->Place(facts, workers_.view(), *ports_.random);
+}
+
+// As many as LegRequest.history() has.
+int RouterCore::HistoryTokens(const Request& r) {
+  const bool one = r.request.answers() == 1 && !r.request.deferred();
+  return static_cast<int>(r.request.prompt.size()) +
+         (one ? r.delivered.tokens() : 0);
 }
 
 std::vector<KeptPrefix> RouterCore::KeptFor(const Request& r) const {
@@ -93,7 +99,7 @@ void RouterCore::Start(Request& r, const Placement& placement) {
   facts.request = r.id();
   facts.attempt = AttemptId(static_cast<uint32_t>(r.attempts));
   facts.decode = placement.decode.worker.name;
-  facts.prompt_tokens = static_cast<int>(r.request.prompt.size());
+  facts.prompt_tokens = HistoryTokens(r);
   facts.hit_tokens = placement.decode.cached_tokens;
   std::optional<Attempt::Leg> prefill;
   if (placement.prefill.has_value()) {
@@ -162,8 +168,13 @@ void RouterCore::OnLegFinished(LegId leg, const absl::Status& status) {
 }
 
 void RouterCore::Execute(Request& r, AttemptStep step) {
-  if (step.admitted && !std::exchange(r.admitted, true)) {
-    r.client->OnAdmitted(SummaryOf(*r.attempt));
+  if (step.admitted) {
+    const PlacementSummary placement = SummaryOf(*r.attempt);
+    if (std::exchange(r.admitted, true)) {
+      r.client->OnMoved(placement);
+    } else {
+      r.client->OnAdmitted(placement);
+    }
   }
   for (TokenFrame& frame : step.frames) Deliver(r, std::move(frame));
   switch (step.next) {

@@ -51,6 +51,7 @@ TEST_F(RouterCoreContinuationTest, ALostDecodeIsReplacedInTheMiddleOfAStream) {
               ElementsAre(ElementsAre(DeliveredToken{0}, DeliveredToken{1},
                                       DeliveredToken{2})));
   EXPECT_EQ(leg.history().size(), 103u);
+  EXPECT_EQ(probe_.placements.back().prompt_tokens, 103);
   EXPECT_EQ(Leg(p_).request.delivered, leg.delivered);
   EXPECT_THAT(probe_.retried, ElementsAre(ErrorReason::kWorkerLost));
   Accept();
@@ -66,6 +67,7 @@ TEST_F(RouterCoreContinuationTest, ALostDecodeIsReplacedInTheMiddleOfAStream) {
   core_->OnLegFrame(d_, last);
   EXPECT_TRUE(client_.status.ok()) << client_.status;
   EXPECT_THAT(client_.ids, ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_EQ(client_.placement.decode, Leg(d_).worker.name);
   EXPECT_EQ(client_.last.usage.prompt_tokens, 100);
   EXPECT_EQ(client_.last.usage.cached_tokens, 100);
   EXPECT_EQ(client_.last.usage.completion_tokens, 6);

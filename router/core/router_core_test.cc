@@ -1,5 +1,7 @@
 #include "router/core/router_core.h"
 
+#include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -298,6 +300,41 @@ TEST_F(RouterCoreTest, FullWorkersMakeRequestsWait) {
   EXPECT_EQ(legs_.legs.size(), 1u);
   core_->OnLegFrame(legs_.Last(kD), FakeFrame(0, 1, FinishReason::kStop));
   EXPECT_TRUE(client_.status.ok());
+}
+
+// One hot prefix, all of it cached at one worker, and many requests at once:
+// load, reserved at each pick, turns the owner's advantage into a queue, and
+// when waiting there takes as long as computing, others compute.
+TEST_F(RouterCoreTest, AHotPrefixDoesNotDrownItsOwner) {
+  options_.max_running = 10000;
+  Cluster(4, 2);
+  const GenerateRequest hot = Request(512);
+  const auto chain = hasher_.Chain(
+      hasher_.Root({ContentId(7), "", hot.tenant, hot.cache_salt}), hot.prompt);
+  const CacheEvent stored{1, BlocksStored{BlockHash(), chain}};
+  core_->OnCacheEvents({"p1", Incarnation(1)}, {stored});
+  std::vector<std::unique_ptr<FakeClient>> clients;
+  std::map<std::string, int> legs;
+  while (legs["p1"] == static_cast<int>(clients.size()) &&
+         clients.size() < 2000) {
+    clients.push_back(std::make_unique<FakeClient>());
+    ASSERT_TRUE(core_->Submit(hot, clients.back().get()).ok());
+    ++legs[Leg(legs_.Last(kP)).worker.name];
+    ++legs[Leg(legs_.Last(kD)).worker.name];
+  }
+  const CostModel cost = *CostModel::Create({});
+  const absl::Duration all = cost.Prefill(512, 0), tail = cost.Prefill(1, 511);
+  const absl::Duration queue =
+      core_->workers().Find({"p1", Incarnation(1)})->reserved.time;
+  EXPECT_GT(legs["p1"], 1);
+  EXPECT_LE(queue, all);
+  EXPECT_GE(queue, all - tail);
+  // Decode does not depend on who has the prompt.
+  EXPECT_LE(std::abs(legs["d1"] - legs["d2"]), 1);
+  for (LegId id = 1; id <= legs_.Last(kD); id += 2) {
+    core_->OnLegFrame(id, FakeFrame(0, 1));
+    core_->OnLegFrame(id + 1, FakeFrame(1, 1, FinishReason::kStop));
+  }
 }
 
 TEST_F(RouterCoreTest, WithoutWorkersRequestsAreRefused) {

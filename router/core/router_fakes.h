@@ -51,6 +51,11 @@ class FakeClient : public ClientSink {
     EXPECT_TRUE(ids.empty()) << "admitted after a token";
     placement = summary;
   }
+  void OnMoved(const PlacementSummary& summary) override {
+    EXPECT_FALSE(ended);
+    EXPECT_EQ(admissions, 1);
+    placement = summary;
+  }
   void OnFrame(TokenFrame frame) override {
     EXPECT_FALSE(ended);
     EXPECT_EQ(admissions, 1);

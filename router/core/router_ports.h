@@ -34,11 +34,14 @@ struct PlacementSummary {
 
 // Router -> one client, in order: at most one OnAdmitted, frames whose token
 // indices are gapless from 0, then exactly one OnFinished; afterwards the sink
-// is not touched any more. Must not block.
+// is not touched any more. OnMoved may come at any time in between. Must not
+// block.
 class ClientSink {
  public:
   virtual ~ClientSink() = default;
   virtual void OnAdmitted(const PlacementSummary& placement) = 0;
+  // Other workers serve the request from now on.
+  virtual void OnMoved(const PlacementSummary& /*placement*/) {}
   virtual void OnFrame(TokenFrame frame) = 0;
   virtual void OnFinished(const absl::Status& status) = 0;
 };

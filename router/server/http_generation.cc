@@ -43,6 +43,9 @@ class HttpGeneration::PromptSink : public ClientSink {
   void OnAdmitted(const PlacementSummary& placement) override {
     call_->OnAdmitted(placement);
   }
+  void OnMoved(const PlacementSummary& placement) override {
+    call_->placement_ = placement;
+  }
   void OnFrame(TokenFrame frame) override {
     call_->OnFrame(prompt_, std::move(frame));
   }

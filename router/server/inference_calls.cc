@@ -64,9 +64,14 @@ class InferenceCalls::Call : public StreamHandler, public ClientSink {
   bool finished() const { return finished_; }
 
   void OnAdmitted(const PlacementSummary& placement) override {
+    OnMoved(placement);
+    stream_->SendHeaders({{"x-request-id", head_.request_id}});
+  }
+
+  // Too late once the first response has gone out.
+  void OnMoved(const PlacementSummary& placement) override {
     head_.prefill = placement.prefill;
     head_.decode = placement.decode;
-    stream_->SendHeaders({{"x-request-id", head_.request_id}});
   }
 
   void OnFrame(TokenFrame frame) override {
