@@ -81,12 +81,14 @@ class TransportKillTest : public testing::TestWithParam<TransportKind> {
  protected:
   std::string Kind() const { return TransportName(GetParam()); }
 
-  std::unique_ptr<TransportWorker> Make(const std::string& name,
-                                        uint64_t incarnation) {
+  std::unique_ptr<TransportWorker> Make(
+      const std::string& name, uint64_t incarnation,
+      absl::Duration silence = absl::Seconds(60)) {
     TransportWorker::Options options;
     options.kind = GetParam();
     options.name = name;
     options.incarnation = Incarnation(incarnation);
+    options.silence = silence;
     auto worker = TransportWorker::Create(options);
     CHECK(worker.ok()) << worker.status();
     return *std::move(worker);
@@ -225,6 +227,29 @@ TEST_P(TransportKillTest, PostsToAStoppedPeerEndByTheirDeadline) {
   }
   child.Continue();
   EXPECT_TRUE(Send(*source, kLong).ok());
+}
+
+// A connection may stay open for ever though nothing comes of it.
+TEST_P(TransportKillTest, ASilentPeerLosesItsConnection) {
+  Child child({"receive", Kind(), Listen()});
+  TransportAddress address = AddressOf(child);
+  auto source = Make("prefill-0", 11, /*silence=*/absl::Milliseconds(10));
+  WorkerKey peer{"decode-0", Incarnation(22)};
+  ASSERT_TRUE(source->transport().Connect(peer, address).ok());
+  EXPECT_TRUE(Send(*source, absl::Seconds(60)).ok());
+
+  child.Stop();
+  PostId patient = source->transport().Post(
+      peer, kTransfer, {{0, {0, kGeneration}, {0, 1}}}, Instant::Infinite());
+  EXPECT_EQ(Send(*source, absl::Milliseconds(30)).code(),
+            StatusCode::kDeadlineExceeded);
+  auto failed = source->AwaitCompletion();
+  ASSERT_TRUE(failed.ok());
+  EXPECT_EQ(failed->post, patient);
+  EXPECT_EQ(failed->status.code(), StatusCode::kUnavailable);
+
+  child.Continue();
+  EXPECT_TRUE(Send(*source, absl::Seconds(60)).ok());  // over a new one
 }
 
 TEST_P(TransportKillTest, AFenceDoesNotWaitForAStoppedSource) {

@@ -20,12 +20,14 @@ absl::StatusOr<std::unique_ptr<KvTransport>> Make(
     case TransportKind::kShm:
       return ShmTransport::Create({.worker = base,
                                    .listen = options.listen,
-                                   .limits = {.handshake = options.handshake}});
+                                   .limits = {.handshake = options.handshake,
+                                              .silence = options.silence}});
     case TransportKind::kTcp:
       return TcpTransport::Create(
           {.worker = base,
            .listen = options.listen.empty() ? "127.0.0.1:0" : options.listen,
-           .limits = {.handshake = options.handshake}});
+           .limits = {.handshake = options.handshake,
+                      .silence = options.silence}});
   }
   return absl::InternalError("no such kind");
 }

@@ -35,6 +35,9 @@ class TransportWorker {
     std::string listen;
     // From dial or accept to the verdict; not in process.
     absl::Duration handshake = absl::Seconds(60);
+    // Until a peer that acknowledges nothing loses its connection; not in
+    // process.
+    absl::Duration silence = absl::Seconds(60);
     std::shared_ptr<PageFaults> faults;
   };
 

@@ -157,6 +157,7 @@ absl::Status OutboundLink::OnAck(const PageAck& ack) {
     return absl::UnavailableError(
         absl::StrCat(target_.peer.name, " acknowledges what was not sent"));
   }
+  heard_ = context_.options->clock->Now();
   InFlight page = in_flight_.front();
   in_flight_.pop_front();
   absl::Status verdict;
@@ -175,6 +176,7 @@ void OutboundLink::QueueWrites() {
     context_.posts->SetChecksum(*write, header.payload_checksum);
     out_.Append(EncodePageHeader(header, context_.options->hasher));
     context_.carrier->AppendBody(write->page, *context_.pages, out_);
+    if (in_flight_.empty()) heard_ = context_.options->clock->Now();
     in_flight_.push_back({header.sequence, write->post, header.payload_bytes});
   }
 }

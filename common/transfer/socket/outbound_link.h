@@ -51,6 +51,12 @@ class OutboundLink {
   // Infinite() once the handshake is over.
   Instant handshake_deadline() const { return handshake_deadline_; }
 
+  // Since when there are pages that the peer says nothing to; Infinite(): there
+  // are none.
+  Instant silent_since() const {
+    return in_flight_.empty() ? Instant::Infinite() : heard_;
+  }
+
   // Does what can be done without waiting. An error ends the connection: it is
   // the status that the peer's posts complete with.
   absl::Status Progress(bool readable);
@@ -90,6 +96,7 @@ class OutboundLink {
   size_t in_bytes_ = 0;
   uint64_t last_sequence_ = 0;
   std::deque<InFlight> in_flight_;
+  Instant heard_;  // of the peer, or when the first page in flight left
 };
 
 }  // namespace penstock

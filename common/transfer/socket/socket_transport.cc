@@ -138,7 +138,14 @@ void SocketTransport::Dispatch(const Poller::Event& event) {
 void SocketTransport::Expire(Instant now) {
   for (const WorkerKey& key : posts_.Expire(now)) {
     auto peer = peers_.find(key);
-    if (peer != peers_.end() && peer->second.link) peer->second.link->Detach();
+    if (peer == peers_.end() || !peer->second.link) continue;
+    if (peer->second.link->silent_since() + limits_.silence > now) {
+      peer->second.link->Detach();
+    } else {
+      CloseOutbound(
+          key, peer->second,
+          absl::UnavailableError(absl::StrCat(key.name, " has fallen silent")));
+    }
   }
   for (auto at = inbound_.begin(); at != inbound_.end();) {
     auto current = at++;

@@ -27,6 +27,10 @@ class SocketTransport final : public ProgressTransport {
   struct Limits {
     // From accept or dial to the verdict.
     absl::Duration handshake = absl::Seconds(5);
+    // A peer that has acknowledged nothing for so long, though it has what to,
+    // when a post expires: the connection counts as broken. The next post dials
+    // again.
+    absl::Duration silence = absl::Seconds(5);
     // Further sources are turned away.
     size_t inbound_links = 1024;
   };

@@ -17,6 +17,9 @@ namespace penstock {
 namespace {
 
 constexpr int kBacklog = 128;
+constexpr int kProbeSeconds = 1;
+constexpr int kProbes = 3;
+constexpr unsigned int kUnackedMillis = 5000;
 
 absl::Status SystemError(absl::string_view what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
@@ -73,6 +76,16 @@ class TcpCarrier : public PageCarrier {
     // Acks and headers are small and waited for.
     int yes = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    // A host that is gone says nothing: found by probes while nothing is sent,
+    // by what stays unacknowledged else. Neither fails on a socket.
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kProbeSeconds,
+               sizeof(kProbeSeconds));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kProbeSeconds,
+               sizeof(kProbeSeconds));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof(kProbes));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnackedMillis,
+               sizeof(kUnackedMillis));
   }
 
   absl::StatusOr<std::unique_ptr<BodyReader>> OpenReader(UniqueFd) override {
