@@ -279,10 +279,13 @@ class Chaos:
         both = role != 'router' and self._rng.random() < 0.1
         for victim in self._host.of_role(role) if both else [name]:
             self._watch.gone(victim)
-            if self._host.servers[victim].kill():
-                self._count(f'kill {role}', victim)
-            self._after(self._rng.uniform(0.1, 1.5),
-                        self._host.servers[victim].start)
+            self._kill_and_start(victim)
+
+    def _kill_and_start(self, name):
+        server = self._host.servers[name]
+        if server.kill():
+            self._count(f'kill {server.role}', name)
+        self._after(self._rng.uniform(0.1, 1.5), server.start)
 
     def _drain(self):
         name = self._pick(self._drain, sorted(
@@ -309,7 +312,10 @@ class Chaos:
         self._host.servers[name].freeze()
         seconds = self._rng.uniform(1, 4)
         self._count('freeze', name, seconds)
-        self._after(seconds, self._host.servers[name].thaw)
+        # It does not always wake up.
+        dies = self._rng.random() < 0.25
+        self._after(seconds, functools.partial(self._kill_and_start, name)
+                    if dies else self._host.servers[name].thaw)
 
     def _cut(self):
         name, link = self._rng.choice(self.LINKS)
