@@ -222,11 +222,8 @@ void PrefillTransfer::Post(Chunk chunk) {
 Instant PrefillTransfer::PostDeadline(const Chunk& chunk) const {
   size_t pages = chunk.pins.size();
   for (const auto& [key, ahead] : posts_) pages += ahead.pins.size();
-  const HandoffOptions& options = context_->options;
-  return context_->clock->Now() + options.post_timeout +
-         absl::Seconds(static_cast<double>(pages) *
-                       static_cast<double>(context_->layout.block_bytes()) /
-                       static_cast<double>(options.min_bandwidth));
+  return context_->clock->Now() +
+         TimeToPost(context_->options, pages * context_->layout.block_bytes());
 }
 
 void PrefillTransfer::OnCompletion(TransportKind via,

@@ -7,6 +7,12 @@
 
 namespace penstock {
 
+absl::Duration TimeToPost(const HandoffOptions& options, uint64_t bytes) {
+  return options.post_timeout +
+         absl::Seconds(static_cast<double>(bytes) /
+                       static_cast<double>(options.min_bandwidth));
+}
+
 absl::Status PushRoutes::Connect(
     const std::vector<KvTransport*>& transports, const WorkerKey& peer,
     const std::vector<TransportAddress>& addresses) {

@@ -4,10 +4,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/base/id.h"
+#include "common/engine/worker_context.h"
 #include "common/transfer/kv_transport.h"
 
 namespace penstock {
+
+// How long a post may take that has `bytes` to bring, its own and what is under
+// way before it.
+absl::Duration TimeToPost(const HandoffOptions& options, uint64_t bytes);
 
 // The transports that lead from a prefill worker to one decode worker for one
 // transfer, best first. One that failed goes behind the others. Owned by the

@@ -49,6 +49,17 @@ TransportAddress At(TransportKind kind, std::string address) {
   return {kind, std::move(address), kPeer.incarnation, 0};
 }
 
+TEST(PushRoutesTest, APostHasLongerTheMoreItBrings) {
+  HandoffOptions options;
+  options.post_timeout = absl::Seconds(5);
+  options.min_bandwidth = 1000;
+  EXPECT_EQ(TimeToPost(options, 0), absl::Seconds(5));
+  EXPECT_EQ(TimeToPost(options, 2500), absl::Milliseconds(7500));
+  options.min_bandwidth = 1 << 20;
+  EXPECT_EQ(TimeToPost(options, uint64_t{1} << 40),
+            absl::Seconds(5 + (1 << 20)));
+}
+
 TEST(PushRoutesTest, UsesWhatBothHaveInThePeersOrder) {
   FakeTransport tcp(TransportKind::kTcp), inproc(TransportKind::kInproc);
   PushRoutes routes;
