@@ -16,14 +16,17 @@ void Timers::Cancel(TimerId id) {
   deadlines_.erase(it);
 }
 
+bool Timers::RunOne(Instant now) {
+  if (pending_.empty() || pending_.begin()->first.first > now) return false;
+  auto node = pending_.extract(pending_.begin());
+  deadlines_.erase(node.key().second);
+  node.mapped()();
+  return true;
+}
+
 int Timers::RunDue(Instant now) {
   int ran = 0;
-  while (!pending_.empty() && pending_.begin()->first.first <= now) {
-    auto node = pending_.extract(pending_.begin());
-    deadlines_.erase(node.key().second);
-    node.mapped()();
-    ++ran;
-  }
+  while (RunOne(now)) ++ran;
   return ran;
 }
 

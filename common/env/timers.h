@@ -27,6 +27,9 @@ class Timers {
   // with a deadline not after `now`; returns how many ran.
   int RunDue(Instant now);
 
+  // Runs the first callback due at `now`; false: none is.
+  bool RunOne(Instant now);
+
   // Infinite() when none is pending.
   Instant NextDeadline() const;
 

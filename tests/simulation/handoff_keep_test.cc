@@ -56,6 +56,8 @@ TEST_F(HandoffKeepTest, NothingIsRecomputedWhenDecodeDies) {
     partly += kept > 0 && kept < kPrompt;
     whole += kept == kPrompt;
     const auto has = Join(p.tokens, d.tokens);
+    // Its death is known before it is back.
+    RunUntil([] { return false; }, absl::Milliseconds(2));
     decode_ = Make("d", 2000 + when, {false, true}, options_);
     const int64_t rows_before = prefill_->backend().rows_computed();
     StartPair(request, *prefill_, *decode_, 2, has, p2, d2);
@@ -89,6 +91,8 @@ TEST_F(HandoffKeepTest, OnlyTheTailIsComputedWhenPrefillDies) {
     prefill_ = Make("p", 1000 + when, {true, false}, options_);
     if (d.ended->ok()) continue;
     const int kept = KeptTokens(d);
+    // After the fence.
+    RunUntil([&] { return decode_->core().keeps(); }, absl::Milliseconds(1));
     EXPECT_EQ(decode_->core().keeps(), kept > 0);
     partly += kept > 0 && kept < kPrompt;
     EXPECT_TRUE(kept % kBlockTokens == 0 || kept == kPrompt) << kept;

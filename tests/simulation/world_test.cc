@@ -1,38 +1,459 @@
-// Each fault of the simulated world does what its name says.
+// Each fault of the simulated world does what its name says, with values that
+// follow from latency, bandwidth and clocks alone.
 
-#include "common/peer/error_reason.h"
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/simulator/sim_cluster.h"
 
 namespace penstock {
 namespace {
 
+using ::testing::ElementsAre;
+
+constexpr absl::Duration kOnce = absl::ZeroDuration();
+
 bool Wait(SimCluster& cluster, absl::Duration time) {
   return cluster.RunUntil([] { return false; }, time);
 }
+
+Fault At(absl::Duration at, FaultKind kind, std::string host,
+         absl::Duration lasts = kOnce, double amount = 1,
+         std::string peer = "") {
+  return {kind, at, lasts, std::move(host), std::move(peer), amount};
+}
+
+bool Suspects(SimCluster& cluster, const std::string& name) {
+  for (const WorkerView& worker : cluster.router().workers().view().workers) {
+    if (worker.info.key.name == name) return worker.suspect;
+  }
+  return true;  // it is not even known
+}
+
+bool Knows(SimCluster& cluster, const std::string& name) {
+  for (const WorkerView& worker : cluster.router().workers().view().workers) {
+    if (worker.info.key.name == name) return true;
+  }
+  return false;
+}
+
+// --- clocks -----------------------------------------------------------------
+
+TEST(SimClockTest, DriftsAndJumpsAndNeverGoesBack) {
+  ManualClock world;
+  SimClock clock(&world, Instant::FromNanos(1'000));
+  world.Advance(absl::Seconds(10));
+  EXPECT_EQ(clock.Now(), Instant::FromNanos(1'000) + absl::Seconds(10));
+  clock.SetRate(1.5);
+  world.Advance(absl::Seconds(10));
+  EXPECT_EQ(clock.Now(), Instant::FromNanos(1'000) + absl::Seconds(25));
+  clock.SetRate(1);
+  clock.Jump(absl::Seconds(3));
+  EXPECT_EQ(clock.Now(), Instant::FromNanos(1'000) + absl::Seconds(28));
+  clock.Jump(-absl::Seconds(2));
+  world.Advance(absl::Seconds(1));
+  EXPECT_EQ(clock.Now(), Instant::FromNanos(1'000) + absl::Seconds(28));
+  world.Advance(absl::Seconds(4));
+  EXPECT_EQ(clock.Now(), Instant::FromNanos(1'000) + absl::Seconds(31));
+}
+
+TEST(SimClockTest, SaysWhenItWillHaveGotThere) {
+  ManualClock world;
+  SimClock clock(&world, Instant::FromNanos(5));
+  clock.SetRate(0.5);
+  const Instant local = Instant::FromNanos(5) + absl::Seconds(2);
+  const Instant at = clock.WorldTimeOf(local);
+  EXPECT_EQ(at, world.Now() + absl::Seconds(4));
+  world.AdvanceTo(at);
+  EXPECT_GE(clock.Now(), local);
+  EXPECT_EQ(clock.WorldTimeOf(Instant::FromNanos(5)), world.Now());
+  EXPECT_EQ(clock.WorldTimeOf(Instant::Infinite()), Instant::Infinite());
+}
+
+TEST(SimHostTest, AFrozenProcessHandlesAllInOrderWhenItWakes) {
+  ManualClock world;
+  Timers queue;
+  SimHost host("h", &world, &queue, Instant::FromNanos(77));
+  std::vector<std::string> done;
+  host.Boot([&] { done.push_back("settled"); });
+  host.timers().Schedule(host.clock().Now() + absl::Seconds(1),
+                         [&] { done.push_back("timer"); });
+  host.Rearm();
+  host.Freeze();
+  host.Handle([&] { done.push_back("first"); });
+  host.Handle([&] { done.push_back("second"); });
+  world.Advance(absl::Seconds(2));
+  queue.RunDue(world.Now());
+  EXPECT_TRUE(done.empty());
+  host.Wake();
+  EXPECT_THAT(done, ElementsAre("first", "timer", "settled", "second",
+                                "settled", "settled"));
+}
+
+TEST(SimHostTest, NothingOfAProcessOutlivesIt) {
+  ManualClock world;
+  Timers queue;
+  SimHost host("h", &world, &queue, Instant::FromNanos(77));
+  int heard = 0;
+  host.Boot([] {});
+  host.Freeze();
+  host.Handle([&] { ++heard; });
+  host.timers().Schedule(host.clock().Now(), [&] { ++heard; });
+  host.Rearm();
+  host.Halt();
+  EXPECT_FALSE(host.alive());
+  host.Boot([] {});
+  EXPECT_FALSE(host.frozen());
+  world.Advance(absl::Seconds(1));
+  queue.RunDue(world.Now());
+  EXPECT_EQ(heard, 0);
+  EXPECT_EQ(host.life(), 2u);
+}
+
+// A timer of a fast clock is early in the world, one of a slow clock late.
+TEST(WorldTest, TimersFollowTheirHostsClock) {
+  for (double rate : {0.5, 2.0}) {
+    SimClusterOptions options;
+    options.worker.blocks = 128;
+    SimCluster cluster(options);
+    cluster.Inject(At(kOnce, FaultKind::kClockDrift, "router", kOnce, rate));
+    Wait(cluster, absl::Milliseconds(1));
+    SimClient* client = cluster.Submit(10, 1500, absl::Seconds(1));
+    ASSERT_NE(client, nullptr) << cluster.refused();
+    const Instant begin = cluster.now();
+    ASSERT_TRUE(cluster.RunUntil([&] { return client->ended.has_value(); }));
+    // The worker's own clock is right; whoever is first ends it.
+    const absl::Duration took = cluster.now() - begin;
+    EXPECT_GE(took, absl::Seconds(1) / std::max(1.0, rate)) << rate;
+    EXPECT_LE(took,
+              absl::Seconds(1) / std::max(1.0, rate) + absl::Milliseconds(10))
+        << rate;
+  }
+}
+
+TEST(WorldTest, AJumpMakesDeadlinesDueAtOnce) {
+  SimCluster cluster({});
+  SimClient* client = cluster.Submit(10, 500, absl::Seconds(30));
+  cluster.Inject(
+      At(absl::Milliseconds(100), FaultKind::kClockJump, "router", kOnce, 31));
+  ASSERT_TRUE(cluster.RunUntil([&] { return client->ended.has_value(); }));
+  EXPECT_EQ(cluster.now() - cluster.start(), absl::Milliseconds(100));
+}
+
+// --- hosts ------------------------------------------------------------------
 
 TEST(WorldTest, AKilledWorkerIsBackWithAnotherIncarnation) {
   SimCluster cluster({});
   const WorkerKey before = cluster.worker("prefill0")->key();
   cluster.Inject(
-      {FaultKind::kKill, absl::Seconds(1), absl::Seconds(2), "prefill0"});
-  Wait(cluster, absl::Milliseconds(1500));
+      At(absl::Seconds(1), FaultKind::kKill, "prefill0", absl::Seconds(2)));
+  Wait(cluster, absl::Milliseconds(1002));
   EXPECT_EQ(cluster.worker("prefill0"), nullptr);
-  Wait(cluster, absl::Seconds(2));
+  EXPECT_FALSE(Knows(cluster, "prefill0"));
+  Wait(cluster, absl::Milliseconds(2010));
   ASSERT_NE(cluster.worker("prefill0"), nullptr);
   EXPECT_NE(cluster.worker("prefill0")->key(), before);
+  EXPECT_TRUE(Knows(cluster, "prefill0"));
   EXPECT_EQ(cluster.faults(), 1);
+}
+
+TEST(WorldTest, AKilledRouterLosesItsClientsAndFindsItsWorkers) {
+  SimCluster cluster({});
+  SimClient* client = cluster.Submit(100, 500);
+  cluster.Inject(
+      At(absl::Milliseconds(50), FaultKind::kKill, "router", absl::Seconds(1)));
+  Wait(cluster, absl::Milliseconds(60));
+  EXPECT_FALSE(cluster.router_alive());
+  ASSERT_TRUE(client->ended.has_value());
+  EXPECT_EQ(client->ended->code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(cluster.Submit(10, 5), nullptr);
+  // Workers come back by themselves and have dropped the old router's legs.
+  ASSERT_TRUE(cluster.RunUntil(
+      [&] {
+        return cluster.router_alive() && Knows(cluster, "prefill0") &&
+               Knows(cluster, "decode0");
+      },
+      absl::Seconds(5)));
+  Wait(cluster, absl::Milliseconds(10));
+  SimClient* next = cluster.Submit(100, 5);
+  ASSERT_NE(next, nullptr) << cluster.refused();
+  ASSERT_TRUE(cluster.RunUntilIdle());
+  EXPECT_TRUE(next->ended->ok()) << *next->ended;
+  EXPECT_EQ(cluster.Check(), "");
+}
+
+TEST(WorldTest, AShortFreezeOnlyDelaysAndALongOneBreaksStreams) {
+  for (int seconds : {2, 5}) {
+    SimCluster cluster({});
+    SimClient* client = cluster.Submit(10, 100);
+    cluster.Inject(At(absl::Milliseconds(50), FaultKind::kFreeze, "decode0",
+                      absl::Seconds(seconds)));
+    Wait(cluster, absl::Milliseconds(60));
+    const size_t before = client->tokens.size();
+    EXPECT_GT(before, 5u);
+    Wait(cluster, absl::Milliseconds(1900));
+    EXPECT_EQ(client->tokens.size(), before);
+    ASSERT_TRUE(cluster.RunUntilIdle());
+    // The router dialled: it gives the leg up 3 s after the freeze.
+    if (seconds == 2) {
+      EXPECT_TRUE(client->ended->ok()) << *client->ended;
+    }
+    EXPECT_EQ(cluster.Check(), "");
+  }
+}
+
+TEST(WorldTest, ASlowHostsStepsTakeLonger) {
+  SimCluster cluster({});
+  cluster.Inject(At(kOnce, FaultKind::kSlow, "decode0", kOnce, 10));
+  Wait(cluster, absl::Milliseconds(1));
+  SimClient* client = cluster.Submit(10, 11);
+  const Instant begin = cluster.now();
+  ASSERT_TRUE(cluster.RunUntil([&] { return client->ended.has_value(); }));
+  // A step over ten rows and ten over one, 2 ms and 20 us a row each; the leg
+  // and its last frame cross a latency of 1 ms.
+  EXPECT_EQ(cluster.now() - begin,
+            10 * (absl::Microseconds(2200) + 10 * absl::Microseconds(2020)) +
+                absl::Milliseconds(2));
 }
 
 TEST(WorldTest, AFailedStepIsTheWorkersFault) {
   SimCluster cluster({});
-  cluster.Inject({FaultKind::kStepFails, absl::ZeroDuration(),
-                  absl::ZeroDuration(), "decode0"});
+  cluster.Inject(At(kOnce, FaultKind::kStepFails, "decode0"));
   SimClient* client = cluster.Submit(10, 5);
   ASSERT_TRUE(cluster.RunUntilIdle());
   EXPECT_EQ(cluster.faults(), 1);
   EXPECT_EQ(cluster.Check(), "");
   EXPECT_TRUE(client->ended.has_value());
+}
+
+TEST(WorldTest, TakenBlocksAreNotThere) {
+  SimCluster cluster({});
+  cluster.Inject(At(absl::Milliseconds(10), FaultKind::kKvFull, "decode0",
+                    absl::Seconds(1), 40));
+  Wait(cluster, absl::Milliseconds(20));
+  EXPECT_EQ(cluster.worker("decode0")->core().pool().free(), 64 - 40);
+  EXPECT_EQ(cluster.Check(), "");
+  Wait(cluster, absl::Seconds(1));
+  EXPECT_EQ(cluster.worker("decode0")->core().pool().free(), 64);
+}
+
+TEST(WorldTest, WithoutLoadReportsAWorkerIsSuspect) {
+  SimCluster cluster({});
+  cluster.Inject(At(absl::Seconds(1), FaultKind::kNoHeartbeats, "decode0",
+                    absl::Seconds(3)));
+  Wait(cluster, absl::Milliseconds(2900));
+  EXPECT_TRUE(Suspects(cluster, "decode0"));
+  EXPECT_FALSE(Suspects(cluster, "prefill0"));
+  EXPECT_TRUE(Knows(cluster, "decode0"));
+  Wait(cluster, absl::Milliseconds(1700));
+  EXPECT_FALSE(Suspects(cluster, "decode0"));
+}
+
+TEST(WorldTest, ADrainedWorkerIsNotChosen) {
+  SimClusterOptions options;
+  options.decode_workers = 2;
+  SimCluster cluster(options);
+  cluster.Inject(At(kOnce, FaultKind::kDrain, "decode0"));
+  Wait(cluster, absl::Milliseconds(5));
+  for (int i = 0; i < 8; ++i) {
+    SimClient* client = cluster.Submit(10, 3);
+    ASSERT_TRUE(cluster.RunUntilIdle());
+    EXPECT_EQ(client->placement.decode, "decode1");
+  }
+}
+
+// --- paths ------------------------------------------------------------------
+
+TEST(WorldTest, APartitionBreaksStreamsAfterThreeSeconds) {
+  SimCluster cluster({});
+  cluster.Inject(At(absl::Seconds(1), FaultKind::kPartition, "decode0",
+                    absl::Seconds(30)));
+  // Workers dial the router: its own patience is what loses them, ten seconds
+  // without a report.
+  Wait(cluster, absl::Milliseconds(10'900));
+  EXPECT_FALSE(Knows(cluster, "decode0") && !Suspects(cluster, "decode0"));
+  Wait(cluster, absl::Seconds(1));
+  EXPECT_FALSE(Knows(cluster, "decode0"));
+  Wait(cluster, absl::Seconds(25));
+  EXPECT_TRUE(Knows(cluster, "decode0"));
+}
+
+TEST(WorldTest, AShortPartitionIsOnlyADelay) {
+  SimCluster cluster({});
+  SimClient* client = cluster.Submit(100, 40);
+  cluster.Inject(At(absl::Milliseconds(30), FaultKind::kPartition, "decode0",
+                    absl::Seconds(2)));
+  Wait(cluster, absl::Milliseconds(1500));
+  EXPECT_FALSE(client->ended.has_value());
+  ASSERT_TRUE(cluster.RunUntilIdle());
+  EXPECT_TRUE(client->ended->ok()) << *client->ended;
+  EXPECT_EQ(cluster.Check(), "");
+}
+
+TEST(WorldTest, WhatAHalfOpenHostSendsIsLostAndItDoesNotNotice) {
+  SimCluster cluster({});
+  cluster.Inject(
+      At(absl::Seconds(1), FaultKind::kHalfOpen, "decode0", absl::Seconds(2)));
+  SimPaths& paths = cluster.network().paths();
+  Wait(cluster, absl::Milliseconds(1100));
+  EXPECT_TRUE(paths.Blocked("decode0", "router"));
+  EXPECT_FALSE(paths.Blocked("router", "decode0"));
+  EXPECT_FALSE(paths.Noticed("decode0", "router"));
+  EXPECT_TRUE(paths.Noticed("router", "decode0"));
+  Wait(cluster, absl::Milliseconds(1800));
+  EXPECT_TRUE(Suspects(cluster, "decode0"));
+  Wait(cluster, absl::Milliseconds(700));
+  EXPECT_FALSE(Suspects(cluster, "decode0"));
+}
+
+TEST(WorldTest, ADelayIsAddedEachWay) {
+  absl::Duration took[2];
+  for (int delayed : {0, 1}) {
+    SimCluster cluster({});
+    if (delayed == 1) {
+      cluster.Inject(At(kOnce, FaultKind::kDelay, "decode0", kOnce, 0.010));
+      Wait(cluster, absl::Milliseconds(1));
+    }
+    SimClient* client = cluster.Submit(10, 5);
+    const Instant begin = cluster.now();
+    ASSERT_TRUE(cluster.RunUntil([&] { return client->ended.has_value(); }));
+    took[delayed] = cluster.now() - begin;
+  }
+  EXPECT_EQ(took[1] - took[0], absl::Milliseconds(20));
+}
+
+TEST(WorldTest, ABrokenStreamEndsItsLegAndNobodyIsLostForLong) {
+  SimCluster cluster({});
+  cluster.Inject(At(absl::Milliseconds(20), FaultKind::kStreamBreaks, "decode0",
+                    absl::Milliseconds(100)));
+  SimClient* client = cluster.Submit(10, 30);
+  ASSERT_TRUE(cluster.RunUntilIdle());
+  EXPECT_TRUE(client->ended.has_value());
+  EXPECT_GT(cluster.faults(), 1);
+  EXPECT_EQ(cluster.Check(), "");
+  ASSERT_TRUE(cluster.RunUntil([&] { return Knows(cluster, "decode0"); }));
+}
+
+// --- pages ------------------------------------------------------------------
+
+// When each page of one handoff landed, from the first on.
+std::vector<absl::Duration> Landings(SimClusterOptions options,
+                                     const std::vector<Fault>& faults) {
+  SimCluster cluster(options);
+  std::vector<Instant> at;
+  cluster.network().on_page = [&](TransferId, absl::Span<uint8_t>) {
+    at.push_back(cluster.now());
+  };
+  for (const Fault& fault : faults) cluster.Inject(fault);
+  Wait(cluster, absl::Milliseconds(1));
+  SimClient* client = cluster.Submit(64, 4);
+  EXPECT_TRUE(cluster.RunUntilIdle());
+  EXPECT_TRUE(client->ended->ok()) << *client->ended;
+  EXPECT_EQ(cluster.Check(), "");
+  EXPECT_TRUE(cluster.network().pages_in_flight().empty());
+  std::vector<absl::Duration> since;
+  for (Instant landed : at) since.push_back(landed - at.front());
+  return since;
+}
+
+TEST(WorldTest, PagesShareTheBandwidthOfALink) {
+  SimClusterOptions options;
+  options.bytes_per_second = 1e6;
+  options.page_bytes = 10'000;
+  const absl::Duration each = absl::Milliseconds(10);
+  EXPECT_THAT(Landings(options, {}),
+              ElementsAre(0 * each, each, 2 * each, 3 * each));
+  EXPECT_THAT(
+      Landings(options, {At(kOnce, FaultKind::kSlowLink, "decode0", kOnce, 3)}),
+      ElementsAre(0 * each, 3 * each, 6 * each, 9 * each));
+}
+
+TEST(WorldTest, EachPageFaultStillGivesTrueTokens) {
+  for (FaultKind kind : {FaultKind::kPostFails, FaultKind::kPageDuplicated,
+                         FaultKind::kPageReordered, FaultKind::kPageCorrupted,
+                         FaultKind::kLateWrite, FaultKind::kCompletionLost}) {
+    SimClusterOptions options;
+    options.worker.handoff.post_timeout = absl::Seconds(1);
+    SimCluster cluster(options);
+    cluster.Inject(At(kOnce, kind, "prefill0", kOnce, 0.2));
+    for (int i = 0; i < 20; ++i) {
+      SimClient* client = cluster.Submit(100, 4);
+      ASSERT_NE(client, nullptr);
+      ASSERT_TRUE(cluster.RunUntilIdle()) << FaultName(kind);
+      EXPECT_EQ(cluster.Check(), "") << FaultName(kind);
+    }
+    EXPECT_GT(cluster.faults(), 5) << FaultName(kind);
+  }
+}
+
+TEST(WorldTest, UncheckedWritesAreFencedBeforeTheirBlocksAreUsedAgain) {
+  int quarantined = 0;  // at most at once
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SimClusterOptions options;
+    options.seed = seed;
+    options.worker.blocks = 20;
+    options.worker.handoff.post_timeout = absl::Milliseconds(200);
+    SimTransportOptions unchecked;
+    unchecked.receiver_validates = false;
+    options.worker.transports = {unchecked};
+    SimCluster cluster(options);
+    cluster.Inject(
+        At(kOnce, FaultKind::kLateWrite, "prefill0", absl::Seconds(2), 0.3));
+    std::string wrong;
+    cluster.after_event = [&] {
+      SimWorker* decode = cluster.worker("decode0");
+      const BlockPool& pool = decode->core().pool();
+      quarantined = std::max(quarantined, pool.counts().quarantined);
+      for (const auto& [id, page] : cluster.network().pages_in_flight()) {
+        if (page.to != decode->key() || page.block.index < 0) continue;
+        if (!pool.IsLive(page.block) && wrong.empty() &&
+            cluster.network().MayLand(page)) {
+          wrong = "a block is free while a write may land";
+        }
+      }
+    };
+    for (int i = 0; i < 12; ++i) {
+      SimClient* client = cluster.Submit(60, 8);
+      cluster.After(absl::Milliseconds(6 + i), [&cluster, client] {
+        if (!client->ended) cluster.Cancel(client);
+      });
+      Wait(cluster, absl::Milliseconds(4));
+    }
+    ASSERT_TRUE(cluster.RunUntilIdle());
+    EXPECT_EQ(wrong, "");
+    EXPECT_EQ(cluster.Check(), "");
+  }
+  EXPECT_GT(quarantined, 0);
+}
+
+// --- the run ----------------------------------------------------------------
+
+TEST(WorldTest, TheLogsHashCountsLinesThatAreNotKept) {
+  auto run = [](size_t lines) {
+    SimClusterOptions options;
+    options.log_lines = lines;
+    SimCluster cluster(options);
+    cluster.Submit(100, 20);
+    EXPECT_TRUE(cluster.RunUntilIdle());
+    EXPECT_LE(cluster.log().size(), lines);
+    return cluster.LogHash();
+  };
+  EXPECT_EQ(run(3), run(100'000));
+}
+
+TEST(WorldTest, EveryEventIsSeenAndCounted) {
+  SimCluster cluster({});
+  const int64_t before = cluster.events();
+  int64_t seen = 0;
+  cluster.after_event = [&] { ++seen; };
+  cluster.Submit(100, 20);
+  ASSERT_TRUE(cluster.RunUntilIdle());
+  EXPECT_GT(seen, 50);
+  EXPECT_EQ(cluster.events() - before, seen);
 }
 
 }  // namespace

@@ -13,11 +13,16 @@ namespace penstock {
 enum class FaultKind {
   // Between `host` and `peer` (both directions; an empty peer: all of them),
   // while it lasts.
-  kPartition,  // nothing arrives; streams break when keepalives are missed
-  kHalfOpen,   // what `host` sends is lost, and it does not notice
-  kDelay,      // `amount` seconds more for everything
-  kSlowLink,   // bandwidth is divided by `amount`
-  // Pages on their way between them, each with probability `amount`.
+  // Nothing arrives. Streams break once three keepalives, 3 s, are missed by
+  // the side that dialled (20 s by the other); what they carried before that
+  // arrives when the path heals.
+  kPartition,
+  // Nothing that `host` sends arrives, and it does not notice: only the other
+  // side misses keepalives.
+  kHalfOpen,
+  kDelay,     // `amount` seconds more for everything
+  kSlowLink,  // bandwidth is divided by `amount`
+  // Pages on their way between them, each with probability `amount` (1: all).
   kPostFails,       // fails to post, or fails half way
   kCompletionLost,  // arrives, but the source hears nothing until its deadline
   kPageDuplicated,
@@ -28,11 +33,13 @@ enum class FaultKind {
   // reliable: a lost message is a broken stream soon after.
   kStreamBreaks,
   // A whole host.
-  kKill,       // the process is gone; `lasts` > 0: it is back then, at the same
-               // address, with another incarnation
-  kFreeze,     // stopped; what happened meanwhile is handled when it wakes
-  kSlow,       // its steps take `amount` times as long
-  kClockJump,  // its clock is `amount` seconds ahead of what it was
+  kKill,    // the process is gone; `lasts` > 0: it is back then, at the same
+            // address, with another incarnation
+  kFreeze,  // stopped; what happened meanwhile is handled when it wakes
+  kSlow,    // its steps take `amount` times as long
+  // Its clock is `amount` seconds ahead of what it was; negative: it stands
+  // still for as long.
+  kClockJump,
   kClockDrift,    // its clock runs `amount` times as fast
   kStepFails,     // its next backend step fails
   kKvFull,        // `amount` of its free blocks are taken away

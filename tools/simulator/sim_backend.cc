@@ -1,5 +1,6 @@
 #include "tools/simulator/sim_backend.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -9,7 +10,7 @@
 
 namespace penstock {
 
-SimBackend::SimBackend(Options options, Arena arena, Clock* clock,
+SimBackend::SimBackend(Options options, Arena arena, const Clock* clock,
                        Timers* timers, std::function<void()> on_done)
     : options_(options),
       arena_(arena),
@@ -22,6 +23,7 @@ SimBackend::SimBackend(Options options, Arena arena, Clock* clock,
   caps_.batch_invariant = true;
   caps_.max_rows = options.max_rows;
   caps_.max_sequences = options.max_sequences;
+  folds_.resize(arena_.bytes.size() / layout_.block_bytes());
 }
 
 uint64_t* SimBackend::WordAt(BlockIndex block, int position) {
@@ -35,20 +37,38 @@ void SimBackend::CopyBlocks(const StepPlan& plan) {
   for (const StepPlan::BlockCopy& copy : plan.copies) {
     std::memcpy(WordAt(copy.to, 0), WordAt(copy.from, 0),
                 layout_.block_bytes());
+    Touched(copy.to);
   }
 }
 
-// Reads every position from the pages, as attention does.
-uint64_t SimBackend::ReadState(const StepPlan& plan, int row) {
-  uint64_t state = 0;
-  for (const SequenceRows& part : plan.sequences) {
-    if (row < part.first_row || row >= part.first_row + part.rows) continue;
-    for (int p = 0; p <= plan.positions[row]; ++p) {
-      state = SimModel::Fold(
-          state,
-          *WordAt(plan.block_table[part.first_block + p / kBlockTokens], p));
+uint64_t SimBackend::FoldBlock(BlockIndex block, uint64_t state) {
+  KnownFold& fold = folds_[block];
+  if (!fold.known || fold.from != state) {
+    fold = {true, state, state};
+    const uint64_t* words = WordAt(block, 0);
+    for (int i = 0; i < kBlockTokens; ++i) {
+      fold.to = SimModel::Fold(fold.to, words[i]);
     }
   }
+  return fold.to;
+}
+
+// Every position counts, as in attention.
+uint64_t SimBackend::ReadState(const StepPlan& plan, int row) {
+  const auto part = std::find_if(
+      plan.sequences.begin(), plan.sequences.end(), [row](const auto& rows) {
+        return row >= rows.first_row && row < rows.first_row + rows.rows;
+      });
+  CHECK(part != plan.sequences.end());
+  const BlockIndex* table = plan.block_table.data() + part->first_block;
+  const int length = plan.positions[row] + 1;
+  const int full = length / kBlockTokens;
+  uint64_t state = 0;
+  for (int i = 0; i < full; ++i) state = FoldBlock(table[i], state);
+  const int rest = length % kBlockTokens;
+  if (rest == 0) return state;
+  const uint64_t* words = WordAt(table[full], 0);
+  for (int i = 0; i < rest; ++i) state = SimModel::Fold(state, words[i]);
   return state;
 }
 
@@ -62,8 +82,10 @@ StepResult SimBackend::Run(const StepPlan& plan) {
       int row = part.first_row + i;
       int position = plan.positions[row];
       CHECK(position / kBlockTokens < part.blocks);
-      *WordAt(plan.block_table[part.first_block + position / kBlockTokens],
-              position) = SimModel::Word(plan.tokens[row], position);
+      const BlockIndex block =
+          plan.block_table[part.first_block + position / kBlockTokens];
+      *WordAt(block, position) = SimModel::Word(plan.tokens[row], position);
+      Touched(block);
       ++rows_computed_;
     }
   }
@@ -91,17 +113,42 @@ StepResult SimBackend::Run(const StepPlan& plan) {
   return result;
 }
 
+absl::Duration SimBackend::CostOf(const StepPlan& plan) const {
+  absl::Duration cost;
+  if (options_.cost.has_value()) {
+    int decoding = 0;
+    int64_t context = 0;
+    for (const SequenceRows& part : plan.sequences) {
+      const int behind = plan.positions[part.first_row];
+      if (part.rows > 1) {
+        cost += options_.cost->Prefill(part.rows, behind);
+      } else {
+        ++decoding;
+        context += behind + 1;
+      }
+    }
+    if (decoding > 0) cost += options_.cost->DecodeStep(decoding, context);
+  } else {
+    cost = options_.step_cost +
+           options_.row_cost * static_cast<double>(plan.tokens.size());
+  }
+  double slowest = 0;
+  for (int rank = 0; rank < options_.ranks; ++rank) {
+    // 2^-32 of a hash: in [0, 1).
+    const uint64_t hash = SimModel::Word(rank, static_cast<int>(plan.step));
+    slowest = std::max(slowest, static_cast<double>(hash >> 32) / (1ull << 32));
+  }
+  return cost * ((1 + options_.rank_spread * slowest) * slowness_);
+}
+
 void SimBackend::Submit(StepPlan plan) {
   CHECK(!in_flight_);
   in_flight_ = true;
-  absl::Duration cost =
-      options_.step_cost +
-      options_.row_cost * static_cast<double>(plan.tokens.size());
-  step_timer_ =
-      timers_->Schedule(clock_->Now() + cost, [this, plan = std::move(plan)] {
-        done_ = Run(plan);
-        on_done_();
-      });
+  const Instant end = clock_->Now() + CostOf(plan);
+  step_timer_ = timers_->Schedule(end, [this, plan = std::move(plan)] {
+    done_ = Run(plan);
+    on_done_();
+  });
 }
 
 std::optional<BackendEvent> SimBackend::Poll() {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/cost/cost_model.h"
 #include "common/env/clock.h"
 #include "common/env/timers.h"
 #include "kernels/api/arena.h"
@@ -18,11 +19,18 @@ class SimBackend : public Backend {
   struct Options {
     absl::Duration step_cost = absl::Milliseconds(2);
     absl::Duration row_cost = absl::Microseconds(20);
+    // Instead of the two above: a step costs its prompt chunks, each on its
+    // own, and one decode step of its other sequences.
+    std::optional<CostModel> cost = std::nullopt;
     int max_rows = 256;
     int max_sequences = 64;
+    // A step is done when all ranks are, each of which may take up to this
+    // share longer than the fastest; one that fails fails it on all.
+    int ranks = 1;
+    double rank_spread = 0;
   };
   // `on_done` runs when Poll has a result.
-  SimBackend(Options options, Arena arena, Clock* clock, Timers* timers,
+  SimBackend(Options options, Arena arena, const Clock* clock, Timers* timers,
              std::function<void()> on_done);
   ~SimBackend() override { timers_->Cancel(step_timer_); }
 
@@ -35,16 +43,23 @@ class SimBackend : public Backend {
   int64_t rows_computed() const { return rows_computed_; }
   // The next step fails with this status.
   void FailNextStep(absl::Status status) { next_status_ = std::move(status); }
+  // Steps from now on take so many times as long.
+  void set_slowness(double slowness) { slowness_ = slowness; }
+  // Somebody else wrote into a block of the arena.
+  void Touched(BlockIndex block) { folds_[block].known = false; }
 
  private:
   uint64_t* WordAt(BlockIndex block, int position);
+  absl::Duration CostOf(const StepPlan& plan) const;
+  // What `state` becomes by all words of a block.
+  uint64_t FoldBlock(BlockIndex block, uint64_t state);
   void CopyBlocks(const StepPlan& plan);
   uint64_t ReadState(const StepPlan& plan, int row);
   StepResult Run(const StepPlan& plan);
 
   Options options_;
   Arena arena_;
-  Clock* clock_;
+  const Clock* clock_;
   Timers* timers_;
   std::function<void()> on_done_;
   BackendCaps caps_;
@@ -54,6 +69,14 @@ class SimBackend : public Backend {
   TimerId step_timer_ = 0;
   int64_t rows_computed_ = 0;
   absl::Status next_status_;
+  double slowness_ = 1;
+  // By block: what it last made of which state. Right as long as nobody wrote
+  // there.
+  struct KnownFold {
+    bool known = false;
+    uint64_t from = 0, to = 0;
+  };
+  std::vector<KnownFold> folds_;
 };
 
 }  // namespace penstock

@@ -37,13 +37,13 @@ void SimClient::OnFrame(TokenFrame frame) {
   }
   for (const FrameToken& token : frame.tokens) {
     sample.push_back(token.id);
+    if (frame.sample == 0) tokens.push_back(token.id);
     texts[frame.sample] += token.text;
     if (request.sampling.logprobs >= 0) {
       logprobs[frame.sample].push_back(token.logprobs);
     }
   }
   texts[frame.sample] += frame.final_text;
-  if (frame.sample == 0) tokens = sample;
   if (frame.finish != FinishReason::kNone) {
     finished[frame.sample] = frame.finish;
     const bool all = static_cast<int>(finished.size()) == request.n;
@@ -63,6 +63,7 @@ void SimClient::OnFinished(const absl::Status& status) {
   ended = status;
   trace(absl::StrCat("client ", request.client_request_id, " ended ",
                      OutcomeName(status)));
+  on_end();
 }
 
 }  // namespace penstock

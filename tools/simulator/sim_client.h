@@ -34,6 +34,7 @@ struct SimClient : ClientSink {
   // Set when something that must not happen did.
   std::string violation;
   std::function<void(const std::string&)> trace;
+  std::function<void()> on_end = [] {};
 };
 
 }  // namespace penstock

@@ -1,14 +1,16 @@
 #include "tools/simulator/sim_cluster.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/peer/error_reason.h"
 
 namespace penstock {
 namespace {
+
+constexpr char kRouter[] = "router";
 
 CostModel DefaultCost() {
   auto cost = CostModel::Create({});
@@ -18,170 +20,112 @@ CostModel DefaultCost() {
 
 }  // namespace
 
-// The router's legs over the simulated network.
-class SimCluster::Legs : public WorkerLegs {
- public:
-  explicit Legs(SimCluster* cluster) : cluster_(cluster) {}
-
-  void Start(LegId leg, LegKind kind, const WorkerKey& worker,
-             LegRequest request) override;
-  void Cancel(LegId leg) override;
-
- private:
-  friend class Relay;
-  struct Leg {
-    LegKind kind;
-    WorkerKey worker;
-    TransferId transfer;
-  };
-  SimCluster* cluster_;
-  std::map<LegId, Leg> legs_;
-  // Alive as long as workers may call them: to the end.
-  std::vector<std::unique_ptr<Relay>> relays_;
-};
-
-// What a worker says about one leg, on its way to the router.
-class SimCluster::Relay : public LegSink {
- public:
-  Relay(SimCluster* cluster, LegId leg) : cluster_(cluster), leg_(leg) {}
-
-  void OnAccepted() override {
-    ToRouter([](RouterCore& router, LegId leg) { router.OnLegAccepted(leg); });
-  }
-  void OnFrame(TokenFrame frame) override {
-    ToRouter([frame = std::move(frame)](RouterCore& router, LegId leg) {
-      router.OnLegFrame(leg, frame);
-    });
-  }
-  void OnFinished(const absl::Status& status) override {
-    ToRouter([status](RouterCore& router, LegId leg) {
-      router.OnLegFinished(leg, status);
-    });
-  }
-
- private:
-  void ToRouter(std::function<void(RouterCore&, LegId)> event) {
-    cluster_->After(cluster_->options_.latency,
-                    [cluster = cluster_, leg = leg_, event = std::move(event)] {
-                      event(*cluster->router_, leg);
-                    });
-  }
-  SimCluster* cluster_;
-  LegId leg_;
-};
-
-void SimCluster::Legs::Start(LegId leg, LegKind kind, const WorkerKey& worker,
-                             LegRequest request) {
-  legs_[leg] = {kind, worker, request.transfer()};
-  relays_.push_back(std::make_unique<Relay>(cluster_, leg));
-  LegSink* sink = relays_.back().get();
-  cluster_->After(
-      cluster_->options_.latency, [this, leg, kind, worker, sink, request] {
-        cluster_->Log(absl::StrCat(
-            "leg ", leg, kind == LegKind::kPrefill ? " prefill " : " decode ",
-            worker.name, " attempt ", request.attempt.value()));
-        SimWorker* target = cluster_->worker(worker.name);
-        if (target == nullptr || target->key() != worker) {
-          sink->OnFinished(
-              MakeError(ErrorReason::kWorkerLost, "no such worker any more"));
-          return;
-        }
-        target->core().StartLeg(kind, request, sink);
-        target->Settle();
-      });
-}
-
-void SimCluster::Legs::Cancel(LegId leg) {
-  auto it = legs_.find(leg);
-  if (it == legs_.end()) return;
-  cluster_->After(cluster_->options_.latency, [this, leg = it->second] {
-    SimWorker* target = cluster_->worker(leg.worker.name);
-    if (target == nullptr || target->key() != leg.worker) return;
-    target->core().CancelLeg(leg.kind, leg.transfer);
-    target->Settle();
-  });
-}
-
 SimCluster::SimCluster(SimClusterOptions options)
     : options_(std::move(options)),
       random_(options_.seed),
+      log_(&hasher_, options_.log_lines),
       cost_(DefaultCost()),
       policy_(
           std::make_unique<LeastTimePolicy>(LeastTimePolicy::Options{}, cost_)),
       network_(std::make_unique<SimNetwork>(
-          &clock_, &timers_, &hasher_, SimModel::Layout(), options_.latency)),
-      legs_(std::make_unique<Legs>(this)) {
+          &clock_, &timers_, &hasher_, SimModel::Layout(), options_.latency)) {
   if (options_.tokenizer == nullptr) options_.tokenizer = &tokenizer_;
-  network_->trace = [this](const std::string& line) { Log(line); };
+  if (options_.probe == nullptr) options_.probe = &probe_;
   options_.router.workers.content = ContentId(42);
-  RouterCore::Ports ports;
-  ports.clock = &clock_;
-  ports.timers = &timers_;
-  ports.random = &random_;
-  ports.hasher = &hasher_;
-  ports.policy = policy_.get();
-  ports.legs = legs_.get();
-  ports.probe = options_.probe != nullptr ? options_.probe : &probe_;
-  auto router = RouterCore::Create(options_.router, ports);
-  CHECK(router.ok()) << router.status().ToString();
-  router_ = *std::move(router);
-  if (options_.both_roles) {
-    StartWorker("both", {true, true});
+  if (options_.log) {
+    network_->trace = [this](const std::string& line) { Log(line); };
+  }
+  network_->set_bandwidth(options_.bytes_per_second);
+  network_->set_page_bytes(options_.page_bytes);
+  network_->Seed(random_.Next());
+  AddHost(kRouter);
+  StartRouter();
+  auto start = [this](SimWorkerOptions worker) {
+    const std::string name = worker.key.name;
+    names_.push_back(name);
+    CHECK(worker_options_.emplace(name, worker).second) << name << " twice";
+    AddHost(name);
+    StartWorker(worker);
+  };
+  auto named = [this](const std::string& name, WorkerRoles roles) {
+    SimWorkerOptions worker = options_.worker;
+    worker.key.name = name;
+    worker.roles = roles;
+    return worker;
+  };
+  if (!options_.workers.empty()) {
+    for (const SimWorkerOptions& worker : options_.workers) start(worker);
+  } else if (options_.both_roles) {
+    start(named("both", {true, true}));
   } else {
     for (int i = 0; i < options_.prefill_workers; ++i) {
-      StartWorker(absl::StrCat("prefill", i), {true, false});
+      start(named(absl::StrCat("prefill", i), {true, false}));
     }
     for (int i = 0; i < options_.decode_workers; ++i) {
-      StartWorker(absl::StrCat("decode", i), {false, true});
+      start(named(absl::StrCat("decode", i), {false, true}));
     }
   }
+  CHECK(RunUntil([this] { return KnowsAllWorkers(); }, absl::Seconds(10)));
+  start_ = clock_.Now();
 }
 
 SimCluster::~SimCluster() = default;
 
 void SimCluster::Log(const std::string& line) {
-  log_.push_back(absl::StrCat(clock_.Now().nanos(), " ", line));
+  if (options_.log) log_.Add(clock_.Now(), line);
 }
 
-void SimCluster::StartWorker(const std::string& name, WorkerRoles roles) {
-  roles_[name] = roles;
-  SimWorkerOptions options = options_.worker;
-  options.key = {name, Incarnation(next_incarnation_++)};
-  options.roles = roles;
-  workers_[name] = std::make_unique<SimWorker>(
-      options, network_.get(), &clock_, &timers_, &hasher_, options_.tokenizer);
-  cache_sent_[name] = 0;
-  WorkerInfo info = workers_[name]->core().Info();
+void SimCluster::AddHost(const std::string& name) {
+  // Clocks are days apart.
+  const Instant begin =
+      Instant::FromNanos(1 + static_cast<int64_t>(random_.Below(1ull << 50)));
+  hosts_[name] = std::make_unique<SimHost>(name, &clock_, &timers_, begin);
+}
+
+void SimCluster::StartRouter() {
+  SimHost& host = *hosts_.at(kRouter);
+  host.Boot([] {});
+  SimRouter::Ports ports;
+  ports.network = network_.get();
+  ports.host = &host;
+  ports.hasher = &hasher_;
+  ports.policy = policy_.get();
+  ports.probe = options_.probe;
+  ports.find = [this](const std::string& name) { return worker(name); };
+  router_ = std::make_unique<SimRouter>(
+      options_.router, WorkerKey{kRouter, Incarnation(next_incarnation_++)},
+      random_.Next(), ports);
+  host.Rearm();
+}
+
+void SimCluster::StartWorker(const SimWorkerOptions& options) {
+  const std::string& name = options.key.name;
+  SimHost& host = *hosts_.at(name);
+  Process& process = workers_[name];
+  host.Boot([&process] { process.worker->Settle(); });
+  SimWorkerOptions made = options;
+  made.key.incarnation = Incarnation(next_incarnation_++);
+  process.worker = std::make_unique<SimWorker>(
+      made, network_.get(), &host.clock(), &host.timers(), &hasher_,
+      options_.tokenizer, &host);
+  WorkerInfo info = process.worker->core().Info();
   info.control_address = name;
-  absl::Status registered = router_->OnRegister(info);
-  CHECK(registered.ok()) << registered.ToString();
+  process.link = std::make_unique<SimRouterLink>(
+      kRouter, info,
+      SimRouterLink::Ports{&process.worker->core(), network_.get(),
+                           &host.clock(), &host.timers(), [this] {
+                             return router_ == nullptr ? nullptr
+                                                       : &router_->registrar();
+                           }});
   Log(absl::StrCat("worker ", name, " up"));
-  Heartbeat(info.key);
+  host.Rearm();
 }
 
-void SimCluster::Heartbeat(const WorkerKey& key) {
-  SimWorker* alive = worker(key.name);
-  if (alive == nullptr || alive->key() != key) return;
-  absl::Status known;
-  if (clock_.Now() >= muted_[key.name] && !alive->frozen()) {
-    SendCacheEvents(*alive);
-    known = router_->OnLoad(key, alive->core().Load());
-  }
-  if (known.ok()) {
-    After(options_.router.workers.heartbeat_interval,
-          [this, key] { Heartbeat(key); });
-  }
-}
-
-void SimCluster::SendCacheEvents(SimWorker& worker) {
-  const CacheEventLog& log = worker.core().cache_events();
-  uint64_t& sent = cache_sent_[worker.key().name];
-  auto events = log.Since(sent);
-  CHECK(events.has_value());
-  if (events->empty()) return;
-  CacheSync sync = router_->OnCacheEvents(worker.key(), *events);
-  CHECK(!sync.resend_from.has_value()) << "events in order need no resync";
-  sent = log.last_sequence();
+bool SimCluster::KnowsAllWorkers() const {
+  const ClusterView& view = router_->core().workers().view();
+  return view.workers.size() == names_.size() &&
+         std::all_of(view.workers.begin(), view.workers.end(),
+                     [](const WorkerView& worker) { return worker.ready(); });
 }
 
 SimClient* SimCluster::Submit(int prompt, int max_tokens,
@@ -193,8 +137,10 @@ SimClient* SimCluster::Submit(int prompt, int max_tokens,
 SimClient* SimCluster::Submit(
     int prompt, int max_tokens,
     const std::function<void(GenerateRequest&)>& change) {
-  auto client = std::make_unique<SimClient>();
+  auto owned = std::make_unique<SimClient>();
+  SimClient* client = owned.get();
   client->trace = [this](const std::string& line) { Log(line); };
+  client->on_end = [this] { --open_clients_; };
   GenerateRequest& request = client->request;
   request.client_request_id = absl::StrCat(clients_.size());
   for (int i = 0; i < prompt; ++i) {
@@ -204,88 +150,83 @@ SimClient* SimCluster::Submit(
   request.stop.max_tokens = max_tokens;
   request.sampling.seed = random_.Next();
   change(request);
-  auto taken = router_->Submit(request, client.get());
-  if (!taken.ok()) {
+  refused_ = absl::UnavailableError("the router is dead");
+  bool handled = false;
+  const bool frozen = hosts_.at(kRouter)->frozen();
+  // Not earlier than the frames that tell of its end.
+  ++open_clients_;
+  clients_.push_back(std::move(owned));
+  auto submit = [this, client] {
+    auto taken = router_->core().Submit(client->request, client);
     refused_ = taken.status();
-    Log(absl::StrCat("refused ", OutcomeName(refused_)));
-    return nullptr;
+    if (taken.ok()) client->request.id = *taken;
+  };
+  if (router_ != nullptr && frozen) {
+    hosts_.at(kRouter)->Handle([this, client, submit] {
+      submit();
+      if (!refused_.ok()) client->OnFinished(refused_);
+    });
+    return client;
   }
-  request.id = *taken;
-  clients_.push_back(std::move(client));
-  return clients_.back().get();
+  if (router_ != nullptr) {
+    hosts_.at(kRouter)->Run(submit);
+    handled = refused_.ok();
+  }
+  if (handled) return client;
+  Log(absl::StrCat("refused ", OutcomeName(refused_)));
+  --open_clients_;
+  clients_.pop_back();
+  return nullptr;
 }
 
 void SimCluster::Cancel(const SimClient* client) {
-  router_->Cancel(client->request.id);
+  hosts_.at(kRouter)->Handle(
+      [this, client] { router_->core().Cancel(client->request.id); });
 }
 
-void SimCluster::Kill(const std::string& name) {
-  auto it = workers_.find(name);
-  if (it == workers_.end()) return;
-  Log(absl::StrCat("worker ", name, " dies"));
-  WorkerKey dead = it->second->key();
-  network_->Kill(name);
-  graveyard_.push_back(std::move(it->second));
-  workers_.erase(it);
-  After(options_.latency, [this, dead] {
-    router_->OnWorkerLost(dead, absl::UnavailableError("stream broke"));
-  });
-}
-
-void SimCluster::Restart(const std::string& name) {
-  StartWorker(name, roles_.at(name));
-}
-
-void SimCluster::Inject(const Fault& fault) {
-  CHECK(fault.host == "router" || roles_.contains(fault.host)) << fault.host;
-  timers_.Schedule(std::max(clock_.Now(), Instant::FromNanos(1) + fault.at),
-                   [this, fault] { Begin(fault); });
-}
-
-void SimCluster::Begin(const Fault& fault) {
-  SimWorker* target = worker(fault.host);
-  if (target == nullptr) return;
-  Log(FormatFault(fault));
-  const bool ends = fault.lasts > absl::ZeroDuration();
-  switch (fault.kind) {
-    case FaultKind::kKill:
-      Kill(fault.host);
-      if (ends) After(fault.lasts, [this, fault] { Restart(fault.host); });
-      break;
-    case FaultKind::kFreeze:
-      target->set_frozen(true);
-      if (ends) {
-        After(fault.lasts, [this, key = target->key()] {
-          SimWorker* woken = worker(key.name);
-          if (woken != nullptr && woken->key() == key) woken->set_frozen(false);
-        });
-      }
-      break;
-    case FaultKind::kStepFails:
-      target->backend().FailNextStep(absl::InternalError("the step failed"));
-      break;
-    case FaultKind::kDrain:
-      target->core().BeginDrain();
-      target->Settle();
-      break;
-    case FaultKind::kNoHeartbeats:
-      muted_[fault.host] =
-          ends ? clock_.Now() + fault.lasts : Instant::Infinite();
-      break;
-    default:
-      return;
+void SimCluster::Kill(const std::string& host) {
+  if (host == kRouter) {
+    KillRouter();
+    return;
   }
-  ++faults_;
+  auto it = workers_.find(host);
+  if (it == workers_.end()) return;
+  Log(absl::StrCat("worker ", host, " dies"));
+  network_->Kill(host);
+  it->second.timers = hosts_.at(host)->Halt();
+  dead_workers_.push_back(std::move(it->second));
+  workers_.erase(it);
+}
+
+void SimCluster::KillRouter() {
+  if (router_ == nullptr) return;
+  Log("router dies");
+  network_->Kill(kRouter);
+  dead_routers_.push_back({hosts_.at(kRouter)->Halt(), std::move(router_)});
+  for (const auto& client : clients_) {
+    if (client->ended.has_value()) continue;
+    client->OnFinished(absl::UnavailableError("connection to the router lost"));
+  }
+}
+
+void SimCluster::Restart(const std::string& host) {
+  if (host == kRouter) {
+    if (router_ == nullptr) StartRouter();
+  } else if (!workers_.contains(host)) {
+    StartWorker(worker_options_.at(host));
+  }
 }
 
 SimWorker* SimCluster::worker(const std::string& name) {
   auto it = workers_.find(name);
-  return it == workers_.end() ? nullptr : it->second.get();
+  return it == workers_.end() ? nullptr : it->second.worker.get();
 }
 
 std::vector<SimWorker*> SimCluster::Living() {
   std::vector<SimWorker*> living;
-  for (auto& [name, worker] : workers_) living.push_back(worker.get());
+  for (auto& [name, process] : workers_) {
+    living.push_back(process.worker.get());
+  }
   return living;
 }
 
@@ -293,15 +234,25 @@ void SimCluster::After(absl::Duration delay, std::function<void()> action) {
   timers_.Schedule(clock_.Now() + delay, std::move(action));
 }
 
+void SimCluster::Step(Instant when) {
+  clock_.AdvanceTo(std::max(when, clock_.Now()));
+  dead_workers_.clear();
+  dead_routers_.clear();
+  timers_.RunOne(clock_.Now());
+  ++events_;
+  if (after_event) after_event();
+}
+
 bool SimCluster::RunUntil(const std::function<bool()>& done,
                           absl::Duration limit) {
-  Instant end = clock_.Now() + limit;
+  const Instant end = clock_.Now() + limit;
   while (!done()) {
-    Instant next = timers_.NextDeadline();
-    if (next > end) return false;
-    clock_.AdvanceTo(std::max(next, clock_.Now()));
-    timers_.RunDue(clock_.Now());
-    for (auto& [name, worker] : workers_) worker->Settle();
+    const Instant next = timers_.NextDeadline();
+    if (next > end) {
+      if (end != Instant::Infinite()) clock_.AdvanceTo(end);
+      return false;
+    }
+    Step(next);
   }
   return true;
 }
@@ -311,13 +262,13 @@ bool SimCluster::RunUntilIdle(absl::Duration limit) {
 }
 
 bool SimCluster::Idle() const {
-  for (const auto& client : clients_) {
-    if (!client->ended) return false;
+  if (open_clients_ > 0 || router_ == nullptr || !router_->core().idle()) {
+    return false;
   }
-  for (const auto& [name, worker] : workers_) {
-    if (!worker->core().idle()) return false;
+  for (const auto& [name, process] : workers_) {
+    if (!process.worker->core().idle()) return false;
   }
-  return router_->idle();
+  return true;
 }
 
 std::string SimCluster::CheckClient(const SimClient& client) const {
@@ -365,21 +316,18 @@ std::string SimCluster::Check() const {
                           wrong);
     }
   }
-  for (const auto& [name, worker] : workers_) {
-    BlockCounts counts = worker->core().pool().counts();
-    if (worker->core().idle() && !worker->core().keeps() &&
-        counts.active + counts.in_transfer + counts.quarantined != 0) {
+  for (const auto& [name, process] : workers_) {
+    SimWorker& worker = *process.worker;
+    const BlockCounts counts = std::as_const(worker.core()).pool().counts();
+    if (worker.core().idle() && !worker.core().keeps() &&
+        counts.active + counts.in_transfer + counts.quarantined !=
+            worker.taken_blocks()) {
       return name + " leaks blocks";
     }
   }
-  absl::Status accounts = router_->CheckAccounting();
+  if (router_ == nullptr) return "";
+  absl::Status accounts = router_->core().CheckAccounting();
   return accounts.ok() ? "" : std::string(accounts.message());
-}
-
-uint64_t SimCluster::LogHash() const {
-  std::string all = absl::StrJoin(log_, "\n");
-  return hasher_.Checksum(absl::MakeConstSpan(
-      reinterpret_cast<const uint8_t*>(all.data()), all.size()));
 }
 
 }  // namespace penstock

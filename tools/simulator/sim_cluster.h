@@ -1,9 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +13,9 @@
 #include "router/core/router_core.h"
 #include "tools/simulator/fault.h"
 #include "tools/simulator/sim_client.h"
+#include "tools/simulator/sim_log.h"
+#include "tools/simulator/sim_router.h"
+#include "tools/simulator/sim_router_link.h"
 #include "tools/simulator/sim_worker.h"
 
 namespace penstock {
@@ -23,23 +26,36 @@ struct SimClusterOptions {
   int decode_workers = 1;
   bool both_roles = false;  // one worker with both instead
   SimWorkerOptions worker;  // of each; key and roles are filled in
+  // If not empty: exactly these, each with its name and roles.
+  std::vector<SimWorkerOptions> workers = {};
   RouterCore::Options router;
   absl::Duration latency = absl::Milliseconds(1);
+  // Of each host's link, for pages; 0: no limit.
+  double bytes_per_second = 0;
+  // What a page counts as on a link; 0: its true size.
+  uint64_t page_bytes = 0;
+  // The log's last lines that are kept; all count in its hash.
+  size_t log_lines = 100'000;
+  // False: nothing is logged, which saves half of the time.
+  bool log = true;
   // Outlive the cluster; null: SimTokenizer, and nobody listens.
   const Tokenizer* tokenizer = nullptr;
   RouterProbe* probe = nullptr;
 };
 
 // A router and its workers: production cores, simulated ports, one thread, one
-// virtual clock. Everything that happens is a line of the log; equal options
-// and calls give equal logs.
+// queue of events in the world's time. Each host has a clock of its own, which
+// never shows the world's. Everything that happens is a line of the log; equal
+// options and calls give equal logs.
 class SimCluster {
  public:
+  // Returns when the router knows every worker: the start of the run.
   explicit SimCluster(SimClusterOptions options);
   ~SimCluster();
 
   // A request of `prompt` random tokens; the client lives as long as the
-  // cluster. Null: refused (the reason is in refused()).
+  // cluster. Null: refused (the reason is in refused()), at once; a frozen
+  // router refuses later, as the client's end.
   SimClient* Submit(int prompt, int max_tokens,
                     absl::Duration timeout = absl::InfiniteDuration());
   // The same with what else `change` asks.
@@ -47,19 +63,24 @@ class SimCluster {
                     const std::function<void(GenerateRequest&)>& change);
   void Cancel(const SimClient* client);
   const absl::Status& refused() const { return refused_; }
-  Instant now() const { return clock_.Now(); }  // the virtual time
+  // The world's time: no host's clock says the same.
+  Instant now() const { return clock_.Now(); }
+  Instant start() const { return start_; }
 
-  void Kill(const std::string& worker);
-  // Same name, new incarnation.
-  void Restart(const std::string& worker);
+  // A worker by name, or "router", whose clients then end with UNAVAILABLE.
+  // Dead ones: no-op.
+  void Kill(const std::string& host);
+  // Same name, new incarnation, empty memory. Living ones: no-op.
+  void Restart(const std::string& host);
 
-  // Makes a fault happen at `fault.at` after the start of the run (the making
-  // of this object); at once when that is past. CHECKs that its host is known.
+  // Makes a fault happen at `fault.at` after the start of the run; at once when
+  // that is past. CHECKs that its host is known.
   void Inject(const Fault& fault);
-  // Faults that took effect: those on a host that was alive, say.
-  int64_t faults() const { return faults_; }
+  // Faults that took effect: on a host that was alive; of those that are a
+  // matter of chance, each time that they struck.
+  int64_t faults() const { return faults_ + network_->strikes(); }
 
-  // Runs `action` at a virtual time from now.
+  // Runs `action` at a time from now, in the world and on no host.
   void After(absl::Duration delay, std::function<void()> action);
 
   // Runs until `done`, or until `limit` has passed: then false.
@@ -68,29 +89,58 @@ class SimCluster {
   // Until every client has ended and every core is idle.
   bool RunUntilIdle(absl::Duration limit = absl::Minutes(5));
   bool Idle() const;
+  // Called after every event; every host concerned has settled by then.
+  std::function<void()> after_event;
+  int64_t events() const { return events_; }
 
   // Empty, or what is wrong: wrong tokens, a leak, an account that is not zero.
   std::string Check() const;
 
-  RouterCore& router() { return *router_; }
+  bool router_alive() const { return router_ != nullptr; }
+  // Precondition: alive. What is called on it directly is followed up at the
+  // router's next event.
+  RouterCore& router() { return router_->core(); }
   const BlockHasher& hasher() const { return hasher_; }
-  SimWorker* worker(const std::string& name);
+  SimWorker* worker(const std::string& name);  // null: dead
   // Those whose process runs, in order of name.
   std::vector<SimWorker*> Living();
+  SimHost& host(const std::string& name) { return *hosts_.at(name); }
+  // Of the workers, dead ones included.
+  const std::vector<std::string>& worker_names() const { return names_; }
+  const std::vector<std::unique_ptr<SimClient>>& clients() const {
+    return clients_;
+  }
   SimNetwork& network() { return *network_; }
-  const std::vector<std::string>& log() const { return log_; }
-  uint64_t LogHash() const;
+  std::vector<std::string> log() const { return log_.lines(); }
+  uint64_t LogHash() const { return log_.hash(); }
 
  private:
-  class Legs;
-  class Relay;
+  // A worker's process; its timers outlive the rest.
+  struct Process {
+    std::unique_ptr<Timers> timers;
+    std::unique_ptr<SimWorker> worker;
+    std::unique_ptr<SimRouterLink> link;
+  };
+  struct DeadRouter {
+    std::unique_ptr<Timers> timers;
+    std::unique_ptr<SimRouter> router;
+  };
 
   void Log(const std::string& line);
   std::string CheckClient(const SimClient& client) const;
-  void StartWorker(const std::string& name, WorkerRoles roles);
-  void Heartbeat(const WorkerKey& key);
-  void SendCacheEvents(SimWorker& worker);
+  void AddHost(const std::string& name);
+  void StartRouter();
+  void StartWorker(const SimWorkerOptions& options);
+  bool KnowsAllWorkers() const;
+  void KillRouter();
+  // Runs the next event.
+  void Step(Instant when);
   void Begin(const Fault& fault);
+  void BeginOnPath(const Fault& fault);
+  void BeginOnWorker(const Fault& fault, Process& process);
+  void Freeze(const Fault& fault);
+  // Runs `undo` when the fault is over, if that process still lives.
+  void WhenOver(const Fault& fault, std::function<void()> undo);
 
   SimClusterOptions options_;
   ManualClock clock_;
@@ -99,23 +149,27 @@ class SimCluster {
   HashSecret secret_{"simulation"};
   BlockHasher hasher_{secret_};
   SimTokenizer tokenizer_;
+  SimLog log_;
   CostModel cost_;
   std::unique_ptr<LeastTimePolicy> policy_;
   NullRouterProbe probe_;
   std::unique_ptr<SimNetwork> network_;
-  std::unique_ptr<Legs> legs_;
-  std::unique_ptr<RouterCore> router_;
-  std::map<std::string, std::unique_ptr<SimWorker>> workers_;
-  std::map<std::string, WorkerRoles> roles_;
-  std::map<std::string, uint64_t> cache_sent_;
-  // A dead worker's objects live on: events on their way name them.
-  std::vector<std::unique_ptr<SimWorker>> graveyard_;
+  std::map<std::string, std::unique_ptr<SimHost>> hosts_;
+  std::unique_ptr<SimRouter> router_;
+  std::map<std::string, SimWorkerOptions> worker_options_;
+  std::vector<std::string> names_;
+  std::map<std::string, Process> workers_;  // alive
+  // Dead processes are destroyed before the next event: they may have died of
+  // their own deeds.
+  std::vector<Process> dead_workers_;
+  std::vector<DeadRouter> dead_routers_;
   std::vector<std::unique_ptr<SimClient>> clients_;
+  int open_clients_ = 0;
   absl::Status refused_;
-  std::map<std::string, Instant> muted_;  // no heartbeats until then
+  Instant start_;
   int64_t faults_ = 0;
+  int64_t events_ = 0;
   uint64_t next_incarnation_ = 1;
-  std::vector<std::string> log_;
 };
 
 }  // namespace penstock

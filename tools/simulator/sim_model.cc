@@ -86,12 +86,15 @@ TokenId SimModel::Next(absl::Span<const TokenId> history, uint64_t seed,
   return TokenOf(StateOf(history), seed, history.size(), sample);
 }
 
-std::vector<TokenId> SimModel::Generate(std::vector<TokenId> history, int count,
-                                        uint64_t seed, uint32_t sample) {
+std::vector<TokenId> SimModel::Generate(absl::Span<const TokenId> prompt,
+                                        int count, uint64_t seed,
+                                        uint32_t sample) {
+  uint64_t state = StateOf(prompt);
   std::vector<TokenId> made;
   for (int i = 0; i < count; ++i) {
-    made.push_back(Next(history, seed, sample));
-    history.push_back(made.back());
+    const int position = static_cast<int>(prompt.size()) + i;
+    made.push_back(TokenOf(state, seed, position, sample));
+    state = Fold(state, Word(made.back(), position));
   }
   return made;
 }

@@ -37,8 +37,9 @@ class SimModel {
   static TokenId Next(absl::Span<const TokenId> history, uint64_t seed,
                       uint32_t sample = 0);
   // `count` tokens after `prompt`.
-  static std::vector<TokenId> Generate(std::vector<TokenId> prompt, int count,
-                                       uint64_t seed, uint32_t sample = 0);
+  static std::vector<TokenId> Generate(absl::Span<const TokenId> prompt,
+                                       int count, uint64_t seed,
+                                       uint32_t sample = 0);
 };
 
 // Token n is the text "<n>".

@@ -47,6 +47,7 @@ TEST(RunPlanTest, EqualPlansGiveEqualRuns) {
 
 TEST(RunPlanTest, WhatCannotDrainInTimeBreaksAPromise) {
   SimPlan plan = SmallPlan();
+  plan.faults.clear();
   plan.requests[0].max_tokens = 300;
   plan.drain_bound = absl::Milliseconds(100);
   const SimReport report = RunPlan(plan);

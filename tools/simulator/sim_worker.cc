@@ -1,35 +1,50 @@
 #include "tools/simulator/sim_worker.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "common/base/check.h"
 
 namespace penstock {
 
 SimWorker::SimWorker(SimWorkerOptions options, SimNetwork* network,
-                     ManualClock* clock, Timers* timers,
-                     const BlockHasher* hasher, const Tokenizer* tokenizer)
-    : key_(options.key),
+                     const Clock* clock, Timers* timers,
+                     const BlockHasher* hasher, const Tokenizer* tokenizer,
+                     SimHost* host)
+    : options_(std::move(options)),
+      network_(network),
+      host_(host),
       // Poisoned, so that a page that nobody wrote is no page of zeros.
-      memory_(options.blocks * SimModel::Layout().block_bytes(), 0xFF) {
+      memory_(options_.blocks * SimModel::Layout().block_bytes(), 0xFF) {
+  const WorkerKey& self = options_.key;
   Arena arena{absl::MakeSpan(memory_), -1};
-  backend_ = std::make_unique<SimBackend>(options.backend, arena, clock, timers,
-                                          [this] { Settle(); });
-  peers_ = network->MakePeers(key_.name);
+  backend_ = std::make_unique<SimBackend>(
+      options_.backend, arena, network->clock(), network->timers(), [this] {
+        if (host_ != nullptr) {
+          host_->Handle([] {});
+        } else {
+          Settle();
+        }
+      });
+  peers_ = network->MakePeers(self);
   WorkerCoreOptions core;
-  core.self = key_;
-  core.roles = options.roles;
+  core.self = self;
+  core.roles = options_.roles;
   core.model = "simulated";
   core.content = ContentId(42);
-  core.total_blocks = options.blocks;
-  core.context_length = options.context_length;
+  core.total_blocks = options_.blocks;
+  core.context_length = options_.context_length;
   core.vocab_size = SimModel::kVocabulary;
-  core.engine = options.engine;
-  core.handoff = options.handoff;
+  core.engine = options_.engine;
+  core.handoff = options_.handoff;
   WorkerCorePorts ports;
   ports.backend = backend_.get();
   ports.peers = peers_.get();
-  if (options.transports.empty()) options.transports = {TransportKind::kTcp};
-  for (TransportKind kind : options.transports) {
-    transports_.push_back(network->MakeTransport(key_, kind));
+  std::vector<SimTransportOptions> kinds = options_.transports;
+  if (kinds.empty()) kinds.emplace_back();
+  for (const SimTransportOptions& transport : kinds) {
+    transports_.push_back(
+        network->MakeTransport(self, transport, arena, clock, timers));
     ports.transports.push_back(transports_.back().get());
   }
   ports.hasher = hasher;
@@ -39,16 +54,33 @@ SimWorker::SimWorker(SimWorkerOptions options, SimNetwork* network,
   auto created = WorkerCore::Create(core, ports);
   CHECK(created.ok()) << created.status().ToString();
   core_ = *std::move(created);
-  network->Attach({key_, arena, core_->peer_listener(), [this] { Settle(); }});
+  SimNetwork::Host attached;
+  attached.key = self;
+  attached.arena = arena;
+  attached.listener = core_->peer_listener();
+  attached.wake = [this] { Settle(); };
+  attached.host = host;
+  attached.on_write = [this](BlockIndex block) { backend_->Touched(block); };
+  attached.machine = options_.machine;
+  attached.process = options_.process;
+  network->Attach(std::move(attached));
 }
 
-SimWorker::~SimWorker() = default;
+SimWorker::~SimWorker() { network_->Kill(options_.key); }
 
 void SimWorker::Settle() {
-  if (frozen_) return;
   while (core_->Tick()) {
   }
-  core_->pool().CheckConservation();
+  if (options_.recount) core_->pool().CheckConservation();
 }
+
+void SimWorker::TakeBlocks(int count) {
+  BlockPool& pool = core_->pool();
+  auto taken = pool.TryAllocate(std::min(count, pool.free()));
+  CHECK(taken.has_value()) << "free blocks are there to be had";
+  for (BlockHold& hold : *taken) taken_.push_back(std::move(hold));
+}
+
+void SimWorker::GiveBlocksBack() { taken_.clear(); }
 
 }  // namespace penstock

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,34 +20,48 @@ struct SimWorkerOptions {
   SimBackend::Options backend;
   EngineOptions engine;
   HandoffOptions handoff;
-  std::vector<TransportKind> transports;  // empty: TCP alone
+  std::vector<SimTransportOptions> transports;  // empty: TCP alone
+  // Recount the blocks after every event: each is looked at.
+  bool recount = true;
+  // See SimNetwork::Host.
+  std::string machine = {};
+  std::string process = {};
 };
 
 // One simulated worker process: the production WorkerCore on simulated ports.
 class SimWorker {
  public:
-  SimWorker(SimWorkerOptions options, SimNetwork* network, ManualClock* clock,
+  // `clock` and `timers` are the process's own; the hardware behind the backend
+  // and the network keep the world's. All outlive the worker. `host`: null when
+  // whoever made the worker runs its timers.
+  SimWorker(SimWorkerOptions options, SimNetwork* network, const Clock* clock,
             Timers* timers, const BlockHasher* hasher,
-            const Tokenizer* tokenizer);
+            const Tokenizer* tokenizer, SimHost* host = nullptr);
+  // Its death, if it was not killed before.
   ~SimWorker();
 
   WorkerCore& core() { return *core_; }
   SimBackend& backend() { return *backend_; }
-  const WorkerKey& key() const { return key_; }
+  const WorkerKey& key() const { return options_.key; }
+  const SimWorkerOptions& options() const { return options_; }
   // Runs the core until it has nothing more to do at this instant.
   void Settle();
-  // While frozen, Settle does nothing.
-  void set_frozen(bool frozen) { frozen_ = frozen; }
-  bool frozen() const { return frozen_; }
+
+  // Takes so many of its free blocks away, and gives all taken ones back.
+  void TakeBlocks(int count);
+  void GiveBlocksBack();
+  int taken_blocks() const { return static_cast<int>(taken_.size()); }
 
  private:
-  WorkerKey key_;
-  bool frozen_ = false;
+  const SimWorkerOptions options_;
+  SimNetwork* network_;
+  SimHost* host_;
   std::vector<uint8_t> memory_;
   std::unique_ptr<SimBackend> backend_;
   std::unique_ptr<PeerNetwork> peers_;
   std::vector<std::unique_ptr<KvTransport>> transports_;
   std::unique_ptr<WorkerCore> core_;
+  std::vector<BlockHold> taken_;
 };
 
 }  // namespace penstock

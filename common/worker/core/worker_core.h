@@ -93,6 +93,8 @@ class WorkerCore {
   WorkerLoad Load() const;
   const CacheEventLog& cache_events() const;
   const BlockPool& pool() const;
+  // For a host that keeps blocks from being used.
+  BlockPool& pool() { return pool_; }
 
  private:
   WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports);

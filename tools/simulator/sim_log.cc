@@ -1,0 +1,23 @@
+#include "tools/simulator/sim_log.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+
+namespace penstock {
+
+void SimLog::Add(Instant when, const std::string& line) {
+  std::string stamped = absl::StrCat(when.nanos(), " ", line);
+  // The hash so far goes in with the line.
+  absl::StrAppend(&stamped, "\n", hash_);
+  hash_ = hasher_->Checksum(absl::MakeConstSpan(
+      reinterpret_cast<const uint8_t*>(stamped.data()), stamped.size()));
+  ++count_;
+  if (kept_ == 0) return;
+  stamped.resize(stamped.rfind('\n'));
+  lines_.push_back(std::move(stamped));
+  if (lines_.size() > kept_) lines_.pop_front();
+}
+
+}  // namespace penstock

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "common/env/clock.h"
+#include "common/model/block_hash.h"
+
+namespace penstock {
+
+// What happened in a run, a line for each event: the hash of all of them, and
+// the last ones themselves. Single-threaded.
+class SimLog {
+ public:
+  // Keeps the last `kept` lines. `hasher` outlives the log.
+  SimLog(const BlockHasher* hasher, size_t kept)
+      : hasher_(hasher), kept_(kept) {}
+
+  void Add(Instant when, const std::string& line);
+
+  std::vector<std::string> lines() const {
+    return {lines_.begin(), lines_.end()};
+  }
+  // Of every line so far, in order.
+  uint64_t hash() const { return hash_; }
+  int64_t count() const { return count_; }
+
+ private:
+  const BlockHasher* hasher_;
+  const size_t kept_;
+  std::deque<std::string> lines_;
+  uint64_t hash_ = 0;
+  int64_t count_ = 0;
+};
+
+}  // namespace penstock
