@@ -14,9 +14,10 @@
 #
 # Who makes or guards against threads has Threads::Threads in DEPS. Only where
 # a test links such code can a thread sanitizer find anything, so under it the
-# other tests are neither built nor run.
+# other tests are neither built nor run, and other binaries not built.
 
 set_property(GLOBAL PROPERTY PENSTOCK_LIBRARIES "")
+set_property(GLOBAL PROPERTY PENSTOCK_BINARIES "")
 set_property(GLOBAL PROPERTY PENSTOCK_TESTS "")
 
 # Third-party targets that a rank may name in DEPS or ADAPTS.
@@ -71,6 +72,9 @@ endfunction()
 function(project_binary name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_BINARIES ${name})
+  set_property(GLOBAL PROPERTY PENSTOCK_DEPS_${name} "${ARG_DEPS}")
+  set_property(GLOBAL PROPERTY PENSTOCK_DIR_${name} ${CMAKE_CURRENT_SOURCE_DIR})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} penstock_flags)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
@@ -268,19 +272,26 @@ endfunction()
 # Runs at the end of configure: what was registered becomes tests.
 function(penstock_add_tests)
   get_property(libraries GLOBAL PROPERTY PENSTOCK_LIBRARIES)
+  get_property(binaries GLOBAL PROPERTY PENSTOCK_BINARIES)
   get_property(tests GLOBAL PROPERTY PENSTOCK_TESTS)
-  foreach(name IN LISTS libraries tests)
+  foreach(name IN LISTS libraries binaries tests)
     _penstock_check_threads(${name})
   endforeach()
-  set(left_out 0)
-  foreach(name IN LISTS tests)
-    if(PENSTOCK_SANITIZE STREQUAL "thread")
+  set(without "")
+  if(PENSTOCK_SANITIZE STREQUAL "thread")
+    foreach(name IN LISTS binaries tests)
       _penstock_has_threads(${name} threads)
       if(NOT threads)
+        list(APPEND without ${name})
         set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
-        math(EXPR left_out "${left_out} + 1")
-        continue()
       endif()
+    endforeach()
+  endif()
+  set(left_out 0)
+  foreach(name IN LISTS tests)
+    if(name IN_LIST without)
+      math(EXPR left_out "${left_out} + 1")
+      continue()
     endif()
     get_property(command GLOBAL PROPERTY PENSTOCK_TEST_COMMAND_${name})
     get_property(dir GLOBAL PROPERTY PENSTOCK_TEST_WORKING_DIR_${name})
