@@ -56,6 +56,7 @@ TEST(ScenarioListTest, EveryRowHasOneAndNamesAreUnique) {
     EXPECT_FALSE(scenario.symptom.empty());
     EXPECT_FALSE(scenario.expected.empty());
   }
+  for (int row = 1; row <= 32; ++row) EXPECT_TRUE(rows.contains(row)) << row;
   EXPECT_LE(*rows.rbegin(), 32);
 }
 

@@ -18,6 +18,13 @@ void CaseProbe::RequestRetried(RequestId request, ErrorReason) {
   ++retries;
 }
 
+SimTransportOptions RemoteAccess() {
+  SimTransportOptions transport;
+  transport.receiver_validates = false;
+  transport.fence_time = absl::Milliseconds(10);
+  return transport;
+}
+
 SimClusterOptions CaseOptions(uint64_t seed, int prefill_workers,
                               int decode_workers) {
   SimClusterOptions options;
@@ -64,8 +71,7 @@ SimWorker& Case::worker(const std::string& name) {
 
 void Case::On(const std::string& name,
               const std::function<void(WorkerCore&)>& what) {
-  what(worker(name).core());
-  worker(name).Settle();
+  cluster_.host(name).Run([&] { what(worker(name).core()); });
 }
 
 BlockCounts Case::Blocks(const std::string& name) {

@@ -111,6 +111,10 @@ struct LegPair {
 // as long as the case.
 void StartPair(Case& run, GenerateRequest request, LegPair* pair);
 
+// Pages are written by remote access: what is under way lands, whatever the
+// receiver has become meanwhile, unless it was fenced.
+SimTransportOptions RemoteAccess();
+
 // A cluster of so many workers, with the seed of a run.
 SimClusterOptions CaseOptions(uint64_t seed, int prefill_workers,
                               int decode_workers);

@@ -14,5 +14,6 @@ std::vector<Scenario> SchedulingScenarios();
 std::vector<Scenario> CacheScenarios();
 std::vector<Scenario> RoutingScenarios();
 std::vector<Scenario> AnswerScenarios();
+std::vector<Scenario> ContinuationScenarios();
 
 }  // namespace penstock

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -11,19 +13,21 @@
 namespace penstock {
 namespace {
 
-ScenarioResult DeadPrefillLeavesNoBlocks(uint64_t seed) {
+// Prefill dies each time a little later in the life of a handoff.
+ScenarioResult PrefillDies(uint64_t seed, bool remote_access) {
   SimClusterOptions options = CaseOptions(seed, 1, 1);
   options.router.max_attempts = 1;
-  options.worker.handoff.lease = absl::Seconds(10);
+  if (remote_access) options.worker.transports = {RemoteAccess()};
   Case run(options);
-  int caught = 0;
+  int caught = 0, quarantined = 0;
   absl::Duration longest;
-  // Each time it dies a little later in the life of a handoff.
+  run.Watch([&] {
+    quarantined = std::max(quarantined, run.Blocks("decode0").quarantined);
+  });
   for (int when = 0; when < 40; ++when) {
     run.Submit(90 + when, 8);
     run.RunFor(absl::Microseconds(500) * when);
-    const int held = run.HeldBlocks("decode0");
-    caught += held > 0;
+    caught += run.HeldBlocks("decode0") > 0;
     run.cluster().Kill("prefill0");
     const absl::Duration died = run.Elapsed();
     run.RunUntil("decode lets go or finishes",
@@ -37,9 +41,116 @@ ScenarioResult DeadPrefillLeavesNoBlocks(uint64_t seed) {
   run.RunUntilIdle();
   run.AtLeast("deaths that decode held blocks through", caught, 20);
   run.AtMost("blocks of failed ones held for", longest, absl::Seconds(11));
+  if (remote_access) run.AtLeast("quarantined meanwhile", quarantined, 6);
   run.Equal("blocks held at the end", run.HeldBlocks("decode0"), 0);
   const BlockCounts counts = run.Blocks("decode0");
   run.Equal("free or cached", counts.free + counts.cached, counts.total());
+  return run.Finish();
+}
+
+ScenarioResult DeadPrefillLeavesNoBlocks(uint64_t seed) {
+  ScenarioResult checked = PrefillDies(seed, /*remote_access=*/false);
+  return checked.failure.empty() ? PrefillDies(seed, /*remote_access=*/true)
+                                 : checked;
+}
+
+ScenarioResult NothingLandsAfterTheLease(uint64_t seed) {
+  SimClusterOptions options = CaseOptions(seed, 1, 1);
+  options.worker.blocks = 48;
+  options.worker.handoff.post_timeout = absl::Seconds(14);
+  Case run(options);
+  // Prefill falls silent when its pages are under way, and they land when
+  // decode has given their blocks to others.
+  run.cluster().network().filter = [](const WorkerKey& from, const WorkerKey&,
+                                      const HandoffMessage& message) {
+    return from.name != "prefill0" || std::holds_alternative<Offer>(message);
+  };
+  Fault late;
+  late.kind = FaultKind::kLateWrite;
+  late.host = "prefill0";
+  late.peer = "decode0";
+  run.cluster().Inject(late);
+  int landed_late = 0;
+  run.cluster().network().on_page = [&](TransferId, absl::Span<uint8_t>) {
+    ++landed_late;
+  };
+  std::vector<LegPair> pairs(4);
+  for (int i = 0; i < 4; ++i) {
+    GenerateRequest request;
+    request.id = RequestId(100 + i);
+    request.prompt.assign(160, 100 + i);
+    request.stop.max_tokens = 8;
+    StartPair(run, request, &pairs[i]);
+  }
+  run.RunFor(absl::Seconds(1));
+  run.Equal("blocks held for pages that do not come", run.HeldBlocks("decode0"),
+            4 * 11);
+  run.RunUntil("the leases end",
+               [&] { return run.HeldBlocks("decode0") == 0; });
+  run.AtMost("given back after", run.Elapsed(), absl::Milliseconds(10100));
+  // Others fill those blocks while the pages arrive at last.
+  for (int i = 0; i < 60; ++i) {
+    run.Submit(12, 60);
+    run.RunFor(absl::Milliseconds(200));
+  }
+  run.RunUntilIdle();
+  int lost = 0;
+  for (const LegPair& pair : pairs) {
+    lost += pair.EndedWith(ErrorReason::kTransferFailed);
+  }
+  run.Equal("failed by name", lost, 4);
+  run.Equal("finished", run.Finished(), 60);
+  run.AtLeast("pages that came late", run.cluster().faults(), 1);
+  run.Equal("of them landed", landed_late, 0);
+  return run.Finish();
+}
+
+ScenarioResult ClocksAnHourApart(uint64_t seed) {
+  Case run(CaseOptions(seed, 1, 1));
+  const std::vector<std::pair<std::string, double>> hosts = {
+      {"router", 1800}, {"prefill0", 3600}, {"decode0", 7200}};
+  for (const auto& [host, seconds] : hosts) {
+    Fault jump;
+    jump.kind = FaultKind::kClockJump;
+    jump.host = host;
+    jump.amount = seconds;
+    run.cluster().Inject(jump);
+  }
+  Fault drift;
+  drift.kind = FaultKind::kClockDrift;
+  drift.host = "decode0";
+  drift.amount = 1.05;
+  run.cluster().Inject(drift);
+  run.RunFor(absl::Seconds(2));
+  for (int i = 0; i < 20; ++i) {
+    run.Submit(100, 20, [](GenerateRequest& request) {
+      request.timeout = absl::Seconds(30);
+    });
+  }
+  run.RunUntilIdle();
+  run.Equal("finished", run.Finished(), 20);
+  // A lease counts from its receipt, on whatever clock.
+  run.cluster().network().filter = [](const WorkerKey& from, const WorkerKey&,
+                                      const HandoffMessage& message) {
+    return from.name != "prefill0" || std::holds_alternative<Offer>(message);
+  };
+  GenerateRequest request;
+  request.id = RequestId(100);
+  request.prompt.assign(90, 7);
+  request.stop.max_tokens = 8;
+  LegPair pair;
+  StartPair(run, request, &pair);
+  const absl::Duration begun = run.Elapsed();
+  run.RunUntil("decode has granted",
+               [&] { return run.HeldBlocks("decode0") > 0; });
+  run.RunUntil("the lease ends",
+               [&] { return run.HeldBlocks("decode0") == 0; });
+  const absl::Duration held = run.Elapsed() - begun;
+  run.AtMost("a silent lease of 10 s ended after", held,
+             absl::Milliseconds(9600));
+  run.AtLeast("in milliseconds", absl::ToInt64Milliseconds(held), 9500);
+  run.RunUntil("both legs end", [&] { return pair.ended(); });
+  run.RunUntilIdle();
   return run.Finish();
 }
 
@@ -118,9 +229,23 @@ std::vector<Scenario> LeaseScenarios() {
       {"dead-prefill-leaves-no-blocks",
        {2},
        "decode leaks blocks for ever, waiting for a dead prefill's completion",
-       "prefill dies at 40 moments of a handoff: decode holds no block of it "
-       "11 s later, free + cached = total",
+       "prefill dies at 40 moments of a handoff, with and without checks at "
+       "the "
+       "receiver: decode holds no block of it 11 s later, quarantined ones are "
+       "reclaimed, free + cached = total",
        DeadPrefillLeavesNoBlocks},
+      {"nothing-lands-after-the-lease",
+       {4},
+       "HTTP 200 computed on freed KV: a late transfer was only logged",
+       "4 handoffs whose pages come after their lease fail by name; 0 of the "
+       "late pages land in blocks that 60 others use by then",
+       NothingLandsAfterTheLease},
+      {"clocks-an-hour-apart",
+       {5},
+       "leases expired on arrival: the clocks of two hosts were compared",
+       "with clocks half an hour, one and two hours ahead 20 of 20 finish; a "
+       "silent lease of 10 s ends after 9.5 s where the clock runs 5% fast",
+       ClocksAnHourApart},
       {"renewals-hide-no-expired-lease",
        {6},
        "leases never reaped: renewals reorder what the reaper scans",

@@ -9,7 +9,7 @@ const std::vector<Scenario>& Scenarios() {
     auto* all = new std::vector<Scenario>;
     for (auto* group : {HandoffScenarios, LeaseScenarios, IdentityScenarios,
                         SchedulingScenarios, CacheScenarios, RoutingScenarios,
-                        AnswerScenarios}) {
+                        AnswerScenarios, ContinuationScenarios}) {
       std::vector<Scenario> some = group();
       all->insert(all->end(), some.begin(), some.end());
     }

@@ -1,7 +1,7 @@
 // Requests that compete for memory and time.
 
 #include <algorithm>
-#include <map>
+#include <utility>
 
 #include "tools/simulator/scenarios/case.h"
 #include "tools/simulator/scenarios/groups.h"
@@ -54,6 +54,37 @@ class Pauses {
   Case* run_;
   Pause all_, oldest_;
 };
+
+ScenarioResult RanksFailTogether(uint64_t seed) {
+  SimClusterOptions options = CaseOptions(seed, 1, 1);
+  options.worker.backend.ranks = 4;
+  options.worker.backend.rank_spread = 0.3;
+  Case run(options);
+  for (const auto& [host, at] :
+       {std::pair{"prefill0", absl::Milliseconds(8)},
+        std::pair{"decode0", absl::Milliseconds(90)}}) {
+    Fault fails;
+    fails.kind = FaultKind::kStepFails;
+    fails.at = at;
+    fails.host = host;
+    run.cluster().Inject(fails);
+  }
+  for (int i = 0; i < 20; ++i) {
+    run.Submit(100, 20);
+    run.RunFor(absl::Milliseconds(10));
+  }
+  run.RunUntilIdle();
+  const int failed = run.EndedWith(ErrorReason::kInternal);
+  run.AtLeast("failed by name, with the step that they were in", failed, 2);
+  run.AtMost("failed by name", failed, 10);
+  run.Equal("finished or failed", run.Finished() + failed, 20);
+  // The next steps run on all ranks.
+  const int before = run.Finished();
+  for (int i = 0; i < 10; ++i) run.Submit(100, 20);
+  run.RunUntilIdle();
+  run.Equal("finished afterwards", run.Finished() - before, 10);
+  return run.Finish();
+}
 
 ScenarioResult HoldersRunBeforeWaiters(uint64_t seed) {
   SimClusterOptions options = CaseOptions(seed, 2, 1);
@@ -129,6 +160,14 @@ ScenarioResult ShortBehindCancelledLong(uint64_t seed) {
 
 std::vector<Scenario> SchedulingScenarios() {
   return {
+      {"ranks-fail-together",
+       {14},
+       "tensor-parallel ranks hang: values of one rank gate a collective",
+       "on 4 simulated ranks that see nothing but the leader's plan, two steps "
+       "that fail on one rank fail their requests on all; no rank waits, and "
+       "10 "
+       "of 10 finish afterwards",
+       RanksFailTogether},
       {"holders-run-before-waiters",
        {15},
        "running 0, waiting N, for ever: loads that cannot run hold all blocks",
