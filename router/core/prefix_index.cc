@@ -11,8 +11,10 @@
 namespace penstock {
 namespace {
 
-// Blocks of removed workers that are given back with each event.
-constexpr size_t kSweptAtOnce = 16;
+// Blocks of removed workers that are given back at their removal, and with each
+// event after it.
+constexpr size_t kSweptAtRemoval = 4096;
+constexpr size_t kSweptWithEvent = 16;
 
 absl::Status UnknownWorker(WorkerSlot slot) {
   return absl::NotFoundError(absl::StrCat("no worker in slot ", slot));
@@ -34,6 +36,7 @@ void PrefixIndex::RemoveWorker(WorkerSlot slot) {
   Swept& swept = removed_.emplace_back();
   swept.worker = workers_.extract(it);
   swept.next = swept.worker.mapped().blocks.begin();
+  Sweep(kSweptAtRemoval);
 }
 
 void PrefixIndex::Sweep(size_t blocks) {
@@ -54,7 +57,7 @@ void PrefixIndex::ClearWorker(WorkerSlot slot) {
 
 absl::Status PrefixIndex::Apply(WorkerSlot slot, const CacheEvent& event) {
   // Faster than blocks can come.
-  Sweep(kSweptAtOnce);
+  Sweep(kSweptWithEvent);
   auto it = workers_.find(slot);
   if (it == workers_.end()) return UnknownWorker(slot);
   Worker& worker = it->second;

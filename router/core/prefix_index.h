@@ -36,9 +36,9 @@ class PrefixIndex {
   // most `max_blocks`, which bounds what a broken worker can make us store.
   // Precondition: the slot was never added before.
   void AddWorker(WorkerSlot worker, size_t max_blocks);
-  // Forgets all that the worker holds, at once and in constant time: it is in
-  // no match any more. Its memory comes back bit by bit with later events of
-  // others. Unknown workers are a no-op.
+  // Forgets all that the worker holds, at once and in bounded time: it is in no
+  // match any more. The memory of what is beyond some thousand blocks comes
+  // back bit by bit with later events of others. Unknown workers are a no-op.
   void RemoveWorker(WorkerSlot worker);
   // As RemoveWorker, but its events go on from where they are.
   void ClearWorker(WorkerSlot worker);
