@@ -35,6 +35,7 @@ void PrefixIndex::RemoveWorker(WorkerSlot slot) {
   memberships_ -= it->second.blocks.size();
   Swept& swept = removed_.emplace_back();
   swept.worker = workers_.extract(it);
+  // In any order: none of them can match any more.
   swept.next = swept.worker.mapped().blocks.begin();
   Sweep(kSweptAtRemoval);
 }
@@ -211,6 +212,7 @@ void PrefixIndex::Clear(WorkerSlot slot, Worker& worker) {
   std::vector<BlockHash> hashes;
   hashes.reserve(worker.blocks.size());
   for (const auto& [hash, block] : worker.blocks) hashes.push_back(hash);
+  std::sort(hashes.begin(), hashes.end());
   for (BlockHash hash : hashes) Remove(slot, worker, hash);
 }
 
