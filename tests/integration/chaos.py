@@ -352,4 +352,4 @@ class Chaos:
 
     def _burst(self):
         self._count('burst', 'of long requests')
-        self._load.burst(self._rng, 3)
+        self._load.burst()

@@ -87,11 +87,11 @@ def make_cases(rng):
     return cases
 
 
-def long_case(rng):
-    """One that takes much of a KV pool."""
-    length = rng.randrange(400, 700)
-    prompt = [rng.randrange(1000, 40000) for _ in range(length)]
-    return Case(tuple(prompt), 120, 1, SAMPLING[0])
+def make_long_cases(rng):
+    """What together fills a KV pool."""
+    prompts = [[rng.randrange(1000, 40000) for _ in range(length)]
+               for length in (420, 540, 660)]
+    return [Case(tuple(prompt), 120, 1, SAMPLING[0]) for prompt in prompts]
 
 
 @dataclasses.dataclass
@@ -206,9 +206,11 @@ class Load:
     """Clients that ask one request after another until they are stopped. Made
     while the router is there."""
 
-    def __init__(self, router, cases, right, seed, grpc_streams, http_streams):
+    def __init__(self, router, cases, long_cases, right, seed, grpc_streams,
+                 http_streams):
         self._router = router
         self._cases = cases
+        self._long_cases = long_cases
         self._right = right
         self._lock = threading.Lock()
         self._outcomes = []  # guarded by the lock
@@ -224,10 +226,10 @@ class Load:
         for i in range(http_streams):
             self._start(self._http_client, random.Random(f'{seed} http {i}'))
 
-    def burst(self, rng, count):
-        """Long requests beside the rest, whose tokens nobody recorded."""
-        for _ in range(count):
-            self._start(self._long_request, long_case(rng))
+    def burst(self):
+        """All long requests at once, beside the rest."""
+        for case in self._long_cases:
+            self._start(self._long_request, case)
 
     def stop(self):
         """Ends the load; returns how many clients hang, what broke one, and all
@@ -272,7 +274,7 @@ class Load:
                                     self._right[case]))
 
     def _long_request(self, case):
-        self._note(ask_grpc(self._apis[0], case, None)[0])
+        self._note(ask_grpc(self._apis[0], case, self._right[case])[0])
 
 
 def record(api, cases):

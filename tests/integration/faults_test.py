@@ -24,6 +24,7 @@ from cluster import wait_until
 from fault_load import CHANNEL
 from fault_load import Load
 from fault_load import make_cases
+from fault_load import make_long_cases
 from fault_load import record
 
 GRPC_STREAMS = 9
@@ -75,14 +76,15 @@ class Run:
         host.start()
         wait_until(host.all_ready, SETTLE_S, 'all workers are ready')
         cases = make_cases(random.Random(f'{self._seed} cases'))
+        long_cases = make_long_cases(random.Random(f'{self._seed} long'))
         with Api(host.router.grpc, CHANNEL) as api:
-            right = record(api, cases)
-        self.log(f'recorded {len(cases)} right answers')
+            right = record(api, cases + long_cases)
+        self.log(f'recorded {len(right)} right answers')
         before = {name: s.usage() for name, s in host.servers.items()}
 
         watch = Watch(host)
-        load = Load(host.router, cases, right, self._seed, GRPC_STREAMS,
-                    HTTP_STREAMS)
+        load = Load(host.router, cases, long_cases, right, self._seed,
+                    GRPC_STREAMS, HTTP_STREAMS)
         chaos = Chaos(host, watch, load, f'{self._seed} faults', self.log)
         began = time.monotonic()
         chaos.run(self._seconds, self._kills)
@@ -107,7 +109,7 @@ class Run:
         test.assertGreater(sum(o.reason == 'ok' for o in outcomes), 20)
         self._check_at_rest(test, before)
         with Api(host.router.grpc, CHANNEL) as api:
-            test.assertEqual(record(api, cases), right)
+            test.assertEqual(record(api, cases + long_cases), right)
         self._check_ends(test)
 
     def _excuse(self, outcome, watch, chaos):
@@ -146,9 +148,9 @@ class Run:
                             f'{outcome.seconds():.2f} s, after '
                             f'{outcome.tokens} tokens: {outcome.reason}: '
                             f'{outcome.message}')
-        self._print(f'{sum(o.tokens for o in outcomes)} tokens, slowest answer '
-                    f'{max(o.seconds() for o in answered):.1f} s, answered '
-                    f'{100 * (1 - len(failed) / len(outcomes)):.1f}%')
+        self._print(f'{sum(o.tokens for o in outcomes)} tokens compared, '
+                    f'slowest answer {max(o.seconds() for o in answered):.1f} s, '
+                    f'answered {100 * (1 - len(failed) / len(outcomes)):.1f}%')
 
     def _check_at_rest(self, test, before):
         host = self._host
