@@ -115,26 +115,29 @@ absl::Status TraceCluster::AddWorker(const std::string& name,
   const TraceWorker::Ports ports = {&cost_,      &network_, &hasher_,
                                     &tokenizer_, &clock_,   &timers_};
   std::unique_ptr<TraceWorker>& worker = workers_[name];
-  ASSIGN_OR_RETURN(
-      worker, TraceWorker::Create(options, ports, [this, &worker] {
-        After(options_.latency, [this, raw = worker.get()] {
-          for (LegEvent& event : raw->TakeOutbox()) {
-            if (auto* frame = std::get_if<TokenFrame>(&event.what)) {
-              router_->OnLegFrame(event.leg, std::move(*frame));
-            } else if (auto* end = std::get_if<absl::Status>(&event.what)) {
-              legs_->Ended(event.leg);
-              router_->OnLegFinished(event.leg, *end);
-            } else {
-              router_->OnLegAccepted(event.leg);
-            }
-          }
-        });
-      }));
+  ASSIGN_OR_RETURN(worker, TraceWorker::Create(options, ports, [this, &worker] {
+                     After(options_.latency,
+                           [this, &worker] { Deliver(*worker); });
+                   }));
   WorkerInfo info = worker->core().Info();
   info.control_address = name;
   RETURN_IF_ERROR(router_->OnRegister(info));
   Heartbeat(*worker);
   return absl::OkStatus();
+}
+
+// Hands what a worker has said to the router.
+void TraceCluster::Deliver(TraceWorker& worker) {
+  for (LegEvent& event : worker.TakeOutbox()) {
+    if (auto* frame = std::get_if<TokenFrame>(&event.what)) {
+      router_->OnLegFrame(event.leg, std::move(*frame));
+    } else if (auto* end = std::get_if<absl::Status>(&event.what)) {
+      legs_->Ended(event.leg);
+      router_->OnLegFinished(event.leg, *end);
+    } else {
+      router_->OnLegAccepted(event.leg);
+    }
+  }
 }
 
 void TraceCluster::Heartbeat(TraceWorker& worker) {
@@ -179,7 +182,7 @@ int64_t TraceCluster::steps() const {
   return steps;
 }
 
-std::string TraceCluster::Check() {
+std::string TraceCluster::Finish() {
   RunUntil([this] {
     return router_->idle() &&
            std::all_of(workers_.begin(), workers_.end(), [](const auto& entry) {

@@ -52,9 +52,9 @@ class TraceCluster {
   // Runs until `done`.
   void RunUntil(const std::function<bool()>& done);
 
-  // Empty, or what does not add up: a leak, an account that is not zero.
-  // Precondition: every request has ended.
-  std::string Check();
+  // Runs until nothing is left to do. Empty, or what does not add up then: a
+  // leak, an account that is not zero. Precondition: every request has ended.
+  std::string Finish();
 
   int64_t events() const { return events_; }
   int64_t steps() const;
@@ -66,6 +66,7 @@ class TraceCluster {
   TraceCluster(TraceClusterOptions options, const CostModel& cost);
   absl::Status Start();
   absl::Status AddWorker(const std::string& name, WorkerRoles roles);
+  void Deliver(TraceWorker& worker);
   void Heartbeat(TraceWorker& worker);
   void SendCacheEvents(TraceWorker& worker);
 

@@ -61,7 +61,7 @@ class TraceRun {
     report_.events = cluster_->events();
     report_.steps = cluster_->steps();
     report_.bytes_moved = cluster_->bytes_moved();
-    if (std::string wrong = cluster_->Check(); !wrong.empty()) {
+    if (std::string wrong = cluster_->Finish(); !wrong.empty()) {
       return absl::InternalError(wrong);
     }
     return std::move(report_);
