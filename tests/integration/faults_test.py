@@ -149,8 +149,9 @@ class Run:
                             f'{outcome.tokens} tokens: {outcome.reason}: '
                             f'{outcome.message}')
         self._print(f'{sum(o.tokens for o in outcomes)} tokens compared, '
-                    f'slowest answer {max(o.seconds() for o in answered):.1f} s, '
-                    f'answered {100 * (1 - len(failed) / len(outcomes)):.1f}%')
+                    'slowest answer '
+                    f'{max(o.seconds() for o in answered):.1f} s, answered '
+                    f'{100 * (1 - len(failed) / len(outcomes)):.1f}%')
 
     def _check_at_rest(self, test, before):
         host = self._host

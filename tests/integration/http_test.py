@@ -15,6 +15,7 @@ import requests
 
 import cluster
 from api import Api
+from chaos import Host
 from cluster import total
 from cluster import wait_until
 
@@ -439,28 +440,32 @@ class LimitsTest(HttpCase):
 
 class EndsTest(unittest.TestCase):
 
-    def test_lost_worker_ends_a_stream_with_an_error(self):
-        with cluster.Cluster() as one:
-            client = openai.OpenAI(base_url=f'http://{one.http}/v1',
-                                   api_key='none', max_retries=0, timeout=60)
-            stream = client.completions.create(
-                model=MODEL, prompt='Count:', max_tokens=4000, temperature=0,
-                stream=True, extra_body={'ignore_eos': True})
-            next(stream)
-            one.signal_server('decode-0', signal.SIGKILL)
-            with self.assertRaises(openai.APIError) as caught:
-                for _ in stream:
-                    pass
-            self.assertEqual(caught.exception.code, 'worker_lost')
-            client.close()
-            url = f'http://{one.http}'
-            wait_until(lambda: requests.get(url + '/health', timeout=10)
-                       .status_code == 503, 30, 'nobody decodes')
-            refused = requests.post(url + '/v1/completions', timeout=10,
-                                    json={'prompt': 'x'})
-            self.assertEqual((refused.status_code,
-                              refused.json()['error']['code']),
-                             (503, 'no_workers'))
+    def test_a_stream_whose_workers_stay_away_ends_with_an_error(self):
+        host = Host(kv_memory='160MiB')
+        self.addCleanup(host.close)
+        host.start()
+        wait_until(host.all_ready, 60, 'all workers are ready')
+        url = f'http://{host.router.http}'
+        client = openai.OpenAI(base_url=f'{url}/v1', api_key='none',
+                               max_retries=0, timeout=60)
+        self.addCleanup(client.close)
+        stream = client.completions.create(
+            model=MODEL, prompt='Count:', max_tokens=4000, temperature=0,
+            stream=True, extra_body={'ignore_eos': True})
+        next(stream)
+        for name in host.of_role('decode'):
+            host.servers[name].kill()
+        with self.assertRaises(openai.APIError) as caught:
+            for _ in stream:
+                pass
+        self.assertEqual(caught.exception.code, 'worker_lost')
+        wait_until(lambda: requests.get(url + '/health', timeout=10)
+                   .status_code == 503, 30, 'nobody decodes')
+        refused = requests.post(url + '/v1/completions', timeout=60,
+                                json={'prompt': 'x'})
+        self.assertEqual((refused.status_code,
+                          refused.json()['error']['code']),
+                         (503, 'no_workers'))
 
     def test_stream_ends_well_and_new_requests_are_refused(self):
         with cluster.Cluster() as one:

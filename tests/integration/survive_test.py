@@ -109,6 +109,18 @@ class SurviveTest(unittest.TestCase):
             lambda name: self.host.servers[name].freeze(),
             lambda name: self.host.servers[name].thaw(), SAMPLING[2:])
 
+    def test_a_stream_waits_when_all_decode_workers_restart(self):
+        def restart(_):
+            servers = [self.host.servers[name]
+                       for name in self.host.of_role('decode')]
+            for server in servers:
+                self.assertTrue(server.kill())
+            for server in servers:
+                server.start()
+            for server in servers:
+                server.wait_started()
+        self.expect_the_same(restart, lambda name: None, SAMPLING[2:])
+
     def test_a_request_goes_on_when_its_prefill_worker_is_killed(self):
         prompt = [100 + i * 11 % 3000 for i in range(1000)]
         call = self.api.generate(
