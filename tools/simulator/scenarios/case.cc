@@ -38,7 +38,8 @@ bool LegPair::EndedWith(ErrorReason why) const {
   return decode.ended && ErrorInfoOf(*decode.ended).reason == why;
 }
 
-void StartPair(Case& run, GenerateRequest request, LegPair* pair) {
+LegPair* Case::StartPair(GenerateRequest request) {
+  LegPair* pair = pairs_.emplace_back(std::make_unique<LegPair>()).get();
   LegRequest leg;
   leg.request = std::move(request);
   leg.attempt = AttemptId(1);
@@ -47,11 +48,12 @@ void StartPair(Case& run, GenerateRequest request, LegPair* pair) {
     const std::string name = prefill ? "prefill0" : "decode0";
     const std::string partner = prefill ? "decode0" : "prefill0";
     leg.partner = {partner, partner};
-    leg.worker_incarnation = run.worker(name).key().incarnation;
-    run.On(name, [&](WorkerCore& core) {
+    leg.worker_incarnation = worker(name).key().incarnation;
+    On(name, [&](WorkerCore& core) {
       core.StartLeg(kind, leg, prefill ? &pair->prefill : &pair->decode);
     });
   }
+  return pair;
 }
 
 SimClusterOptions Case::Listening(SimClusterOptions options, CaseProbe* probe) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/peer/error_reason.h"
+#include "common/peer/leg.h"
 #include "router/core/router_probe.h"
 #include "tools/simulator/scenario.h"
 #include "tools/simulator/sim_cluster.h"
@@ -24,6 +26,23 @@ struct CaseProbe : NullRouterProbe {
   std::vector<PlacementFacts> placements;
   std::map<RequestId, int> retried;  // how often
   int retries = 0;
+};
+
+// Both legs of a request that were started by hand: no router cancels one when
+// the other ends, or tries again.
+struct LegPair {
+  struct Leg : LegSink {
+    void OnAccepted() override {}
+    void OnFrame(TokenFrame frame) override { tokens += frame.tokens.size(); }
+    void OnFinished(const absl::Status& status) override { ended = status; }
+    size_t tokens = 0;
+    std::optional<absl::Status> ended;
+  };
+  Leg prefill, decode;
+
+  bool ended() const { return prefill.ended && decode.ended; }
+  // Decode's leg ended so.
+  bool EndedWith(ErrorReason why) const;
 };
 
 // The run of one scenario: a simulated cluster, driven and watched, and what
@@ -48,6 +67,9 @@ class Case {
   // As SimCluster::Submit, but a refusal is a failure: never null.
   SimClient* Submit(int prompt, int max_tokens, const Change& change = {});
   const std::vector<SimClient*>& clients() const { return clients_; }
+  // Starts a pair on prefill0 and decode0; `request` needs an id and a prompt.
+  // The pair lives as long as the case.
+  LegPair* StartPair(GenerateRequest request);
   int Finished() const;                        // ended well
   int EndedWith(ErrorReason why) const;        // ended so
   int LogLines(absl::string_view text) const;  // that hold it
@@ -83,33 +105,13 @@ class Case {
                 const std::string& want, bool holds);
 
   CaseProbe probe_;
+  std::vector<std::unique_ptr<LegPair>> pairs_;
   SimCluster cluster_;
   Instant begin_;
   std::vector<SimClient*> clients_;
   std::function<void()> watch_;
   ScenarioResult result_;
 };
-
-// Both legs of a request that were started by hand: no router cancels one when
-// the other ends, or tries again.
-struct LegPair {
-  struct Leg : LegSink {
-    void OnAccepted() override {}
-    void OnFrame(TokenFrame frame) override { tokens += frame.tokens.size(); }
-    void OnFinished(const absl::Status& status) override { ended = status; }
-    size_t tokens = 0;
-    std::optional<absl::Status> ended;
-  };
-  Leg prefill, decode;
-
-  bool ended() const { return prefill.ended && decode.ended; }
-  // Decode's leg ended so.
-  bool EndedWith(ErrorReason why) const;
-};
-
-// Starts them on prefill0 and decode0; `request` needs a prompt. `pair` lives
-// as long as the case.
-void StartPair(Case& run, GenerateRequest request, LegPair* pair);
 
 // Pages are written by remote access: what is under way lands, whatever the
 // receiver has become meanwhile, unless it was fenced.

@@ -88,10 +88,9 @@ ScenarioResult RejectedBeforeAdmission(uint64_t seed) {
     request.prompt.assign(600, 100 + i);
     request.stop.max_tokens = 400;
     request.beam.width = 6;
-    LegPair pair;
-    StartPair(run, request, &pair);
-    run.RunUntil("both legs end", [&] { return pair.ended(); });
-    too_large += pair.EndedWith(ErrorReason::kKvTooSmall);
+    const LegPair* pair = run.StartPair(request);
+    run.RunUntil("both legs end", [&] { return pair->ended(); });
+    too_large += pair->EndedWith(ErrorReason::kKvTooSmall);
   }
   // The router does not know yet.
   run.On("decode0", [](WorkerCore& core) { core.BeginDrain(); });
@@ -163,11 +162,10 @@ ScenarioResult OnlyAVerifiedCommitStartsDecode(uint64_t seed) {
     request.id = RequestId(100 + i);
     request.prompt.assign(100 + i, 100 + i);
     request.stop.max_tokens = 20;
-    LegPair pair;
-    StartPair(run, request, &pair);
-    run.RunUntil("both legs end", [&] { return pair.ended(); });
-    from_decode += pair.decode.tokens;
-    failed += pair.EndedWith(ErrorReason::kTransferFailed);
+    const LegPair* pair = run.StartPair(request);
+    run.RunUntil("both legs end", [&] { return pair->ended(); });
+    from_decode += pair->decode.tokens;
+    failed += pair->EndedWith(ErrorReason::kTransferFailed);
   }
   run.Equal("failed by name", failed, 10);
   run.Equal("tokens made by decode", from_decode, 0);
@@ -245,8 +243,7 @@ ScenarioResult RefusalCancelsThePartner(uint64_t seed) {
   GenerateRequest request;
   request.id = RequestId(100);
   request.prompt.assign(3000, 7);
-  LegPair pair;
-  StartPair(run, request, &pair);
+  run.StartPair(request);
   run.RunUntil("prefill computes",
                [&] { return run.Blocks("prefill0").active > 10; });
   run.On("decode0", [&](WorkerCore& core) {

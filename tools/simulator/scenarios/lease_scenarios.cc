@@ -74,13 +74,13 @@ ScenarioResult NothingLandsAfterTheLease(uint64_t seed) {
   run.cluster().network().on_page = [&](TransferId, absl::Span<uint8_t>) {
     ++landed_late;
   };
-  std::vector<LegPair> pairs(4);
+  std::vector<const LegPair*> pairs;
   for (int i = 0; i < 4; ++i) {
     GenerateRequest request;
     request.id = RequestId(100 + i);
     request.prompt.assign(160, 100 + i);
     request.stop.max_tokens = 8;
-    StartPair(run, request, &pairs[i]);
+    pairs.push_back(run.StartPair(request));
   }
   run.RunFor(absl::Seconds(1));
   run.Equal("blocks held for pages that do not come", run.HeldBlocks("decode0"),
@@ -95,8 +95,8 @@ ScenarioResult NothingLandsAfterTheLease(uint64_t seed) {
   }
   run.RunUntilIdle();
   int lost = 0;
-  for (const LegPair& pair : pairs) {
-    lost += pair.EndedWith(ErrorReason::kTransferFailed);
+  for (const LegPair* pair : pairs) {
+    lost += pair->EndedWith(ErrorReason::kTransferFailed);
   }
   run.Equal("failed by name", lost, 4);
   run.Equal("finished", run.Finished(), 60);
@@ -138,8 +138,7 @@ ScenarioResult ClocksAnHourApart(uint64_t seed) {
   request.id = RequestId(100);
   request.prompt.assign(90, 7);
   request.stop.max_tokens = 8;
-  LegPair pair;
-  StartPair(run, request, &pair);
+  const LegPair* pair = run.StartPair(request);
   const absl::Duration begun = run.Elapsed();
   run.RunUntil("decode has granted",
                [&] { return run.HeldBlocks("decode0") > 0; });
@@ -149,7 +148,7 @@ ScenarioResult ClocksAnHourApart(uint64_t seed) {
   run.AtMost("a silent lease of 10 s ended after", held,
              absl::Milliseconds(9600));
   run.AtLeast("in milliseconds", absl::ToInt64Milliseconds(held), 9500);
-  run.RunUntil("both legs end", [&] { return pair.ended(); });
+  run.RunUntil("both legs end", [&] { return pair->ended(); });
   run.RunUntilIdle();
   return run.Finish();
 }
@@ -194,13 +193,13 @@ ScenarioResult ReaperNeedsNoNewWork(uint64_t seed) {
                                       const HandoffMessage& message) {
     return from.name != "prefill0" || std::holds_alternative<Offer>(message);
   };
-  std::vector<LegPair> pairs(3);
+  std::vector<const LegPair*> pairs;
   for (int i = 0; i < 3; ++i) {
     GenerateRequest request;
     request.id = RequestId(100 + i);
     request.prompt.assign(90, 100 + i);
     request.stop.max_tokens = 8;
-    StartPair(run, request, &pairs[i]);
+    pairs.push_back(run.StartPair(request));
   }
   run.RunFor(absl::Seconds(1));
   const int64_t rows = run.worker("decode0").backend().rows_computed();
@@ -215,8 +214,8 @@ ScenarioResult ReaperNeedsNoNewWork(uint64_t seed) {
   run.Equal("steps meanwhile",
             run.worker("decode0").backend().rows_computed() - rows, 0);
   int lost = 0;
-  for (const LegPair& pair : pairs) {
-    lost += pair.EndedWith(ErrorReason::kTransferFailed);
+  for (const LegPair* pair : pairs) {
+    lost += pair->EndedWith(ErrorReason::kTransferFailed);
   }
   run.Equal("lost their lease", lost, 3);
   return run.Finish();
