@@ -77,12 +77,10 @@ class SimPeers::Link : public SimStreamHandler {
 };
 
 SimPeers::SimPeers(SimNetwork* network, WorkerKey self)
-    : network_(network), self_(std::move(self)) {
-  network_->NodeOf(self_.name).peers = this;
-}
-
-PeerListener* SimPeers::listener() const {
-  return network_->NodeOf(self_.name).listener;
+    : network_(network),
+      self_(std::move(self)),
+      node_(&network->NodeOf(self_.name)) {
+  node_->peers = this;
 }
 
 SimPeers::Link* SimPeers::Find(const WorkerKey& peer, bool dialled) const {
@@ -106,7 +104,7 @@ void SimPeers::Dial(const PeerAddress& address) {
   for (auto& [key, link] : dialled_) {
     if (key.name != address.worker) continue;
     // Answered later, never from inside the call.
-    SimNode& node = network_->NodeOf(self_.name);
+    SimNode& node = *node_;
     network_->At(network_->Now(),
                  [this, address, key = key, &node, life = node.life] {
                    if (!node.alive || node.life != life) return;

@@ -27,10 +27,11 @@ class SimPeers : public PeerNetwork {
   void OnMessage(Link* link, const HandoffMessage& message);
   void OnLinkClosed(Link* link, const absl::Status& status);
   Link* Find(const WorkerKey& peer, bool dialled) const;
-  PeerListener* listener() const;
+  PeerListener* listener() const { return node_->listener; }
 
   SimNetwork* network_;
   const WorkerKey self_;
+  SimNode* const node_;  // its host's
   // Links that said hello, by direction. The streams own the links.
   std::map<WorkerKey, Link*> dialled_;
   std::map<WorkerKey, Link*> accepted_;

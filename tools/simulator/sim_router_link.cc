@@ -12,6 +12,7 @@ namespace {
 constexpr absl::Duration kHeartbeat = absl::Milliseconds(500);
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
+constexpr uint64_t kEventsAtOnce = 1024;
 
 using Registration = SimRegistrar::Registration;
 
@@ -79,17 +80,18 @@ void SimRouterLink::Report() {
 
 void SimRouterLink::SendEvents() {
   const CacheEventLog& log = ports_.core->cache_events();
-  if (events_sent_ == log.last_sequence()) return;
-  auto events = log.Since(events_sent_);
-  if (!events.has_value()) {
-    SendSnapshot();
-    return;
+  while (events_sent_ < log.last_sequence()) {
+    auto events = log.Since(events_sent_, kEventsAtOnce);
+    if (!events.has_value()) {
+      SendSnapshot();
+      return;
+    }
+    events_sent_ += events->size();
+    stream_->Send(SimStream::kClient,
+                  ForRouter([events = *std::move(events)](Registration& r) {
+                    r.Events(events);
+                  }));
   }
-  events_sent_ = log.last_sequence();
-  stream_->Send(SimStream::kClient,
-                ForRouter([events = *std::move(events)](Registration& r) {
-                  r.Events(events);
-                }));
 }
 
 void SimRouterLink::SendSnapshot() {

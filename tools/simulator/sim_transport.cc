@@ -22,6 +22,7 @@ SimTransport::SimTransport(SimNetwork* network, WorkerKey self,
                            const Clock* clock, Timers* timers)
     : network_(network),
       self_(std::move(self)),
+      node_(&network->NodeOf(self_.name)),
       options_(options),
       clock_(clock),
       timers_(timers),

@@ -101,12 +101,13 @@ class SimTransport : public KvTransport {
   void Write(const Page& page, size_t from, size_t to);
 
   bool Reaches(const Peer& peer) const;
-  SimNode& node() const { return network_->NodeOf(self_.name); }
+  SimNode& node() const { return *node_; }
   // In this process, if it lives until then; never from inside the call.
   void Later(absl::Duration delay, std::function<void()> event);
 
   SimNetwork* network_;
   const WorkerKey self_;
+  SimNode* const node_;  // its host's
   const SimTransportOptions options_;
   const Clock* clock_;
   Timers* timers_;
