@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/id.h"
 #include "common/model/text/text_stream.h"
@@ -14,8 +13,9 @@ namespace penstock {
 
 // The text side of one sequence: tokens in, deliverable text out. Output is
 // whole characters at any time, without special tokens, and no part of a stop
-// string is ever in it. A value with one owner; it moves with the sequence's
-// KV as bytes. Keeps a pointer to the tokenizer, which must outlive it.
+// string is ever in it. A value with one owner; on another worker it is made
+// again from the tokens. Keeps a pointer to the tokenizer, which must outlive
+// it.
 class SequenceText {
  public:
   static constexpr size_t kMaxStops = 64;
@@ -32,7 +32,7 @@ class SequenceText {
                         Start start = Start::kContinues);
 
   // `text` may be empty; it can hold text of earlier tokens. After `stopped`
-  // the sequence has ended: no Push, Flush or Serialize may follow.
+  // the sequence has ended: no Push or Flush may follow.
   using Result = StopMatcher::Result;
 
   // Precondition: the id is within the vocabulary.
@@ -42,13 +42,6 @@ class SequenceText {
   // At the end without a stop string: what was held back, an unfinished
   // character as U+FFFD (which itself may complete a stop string).
   Result Flush();
-
-  // The state as bytes with a version, independent of the host.
-  std::string Serialize() const;
-  // Hostile input: every length is checked before use. INVALID_ARGUMENT names
-  // the field; UNIMPLEMENTED a version that this build does not know.
-  static absl::StatusOr<SequenceText> Parse(absl::string_view bytes,
-                                            const Tokenizer* tokenizer);
 
  private:
   // The bytes that a token adds here. Precondition: it is not special.
