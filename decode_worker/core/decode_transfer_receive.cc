@@ -259,8 +259,15 @@ bool DecodeTransfer::GoesOnAfterDelivered(
 // --- keeping --------------------------------------------------------------
 
 int DecodeTransfer::VerifiedTokens() const {
-  auto first_missing = std::find(verified_.begin(), verified_.end(), false);
-  const int blocks = static_cast<int>(first_missing - verified_.begin());
+  auto usable = [&](int block) {
+    return verified_[block] &&
+           (block < have_blocks_ || pages_.StateOf(blocks_[block].ref()) ==
+                                        ArrivedPages::State::kThere);
+  };
+  int blocks = 0;
+  while (blocks < static_cast<int>(verified_.size()) && usable(blocks)) {
+    ++blocks;
+  }
   return std::min(blocks * kBlockTokens, static_cast<int>(history_.size()));
 }
 
