@@ -4,7 +4,7 @@ tokens or a typed error, nothing leaks, and the cluster is healthy at the end.
 
 As a test it takes a minute. For longer, from this folder:
 
-    ../../build/python/bin/python faults_test.py --seconds 300 --kills 50 --seed 2
+    ../../build/python/bin/python faults_test.py --seconds 300 --kills 50
 """
 
 import argparse
