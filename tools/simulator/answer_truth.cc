@@ -10,6 +10,12 @@
 namespace penstock {
 namespace {
 
+TrueHistory HistoryOf(const std::vector<TokenId>& prompt) {
+  TrueHistory history;
+  for (TokenId token : prompt) history.Append(token);
+  return history;
+}
+
 std::string TextOf(TokenId token) { return absl::StrCat("<", token, ">"); }
 
 // Cuts `answer` at the earliest stop string, if its text has one now.
@@ -32,7 +38,7 @@ bool Ends(const GenerateRequest& request, TokenId token) {
 
 struct Beam {
   double sum = 0;
-  uint64_t state = 0;
+  TrueHistory history;
   std::vector<TokenId> tokens;
 };
 
@@ -48,7 +54,8 @@ std::vector<Continuation> Continue(const GenerateRequest& request,
                                    size_t count) {
   std::vector<Continuation> all;
   for (size_t i = 0; i < beams.size(); ++i) {
-    const std::vector<float> next = SimModel::Logprobs(beams[i].state);
+    const std::vector<float> next =
+        SimModel::Logprobs(beams[i].history.state());
     for (TokenId token = 0; token < SimModel::kVocabulary; ++token) {
       if (!may_end && Ends(request, token)) continue;
       all.push_back({beams[i].sum + next[token], static_cast<int>(i), token});
@@ -67,19 +74,22 @@ std::vector<Continuation> Continue(const GenerateRequest& request,
 
 }  // namespace
 
+void TrueHistory::Append(TokenId token) {
+  state_ = SimModel::Fold(state_, SimModel::Word(token, length_++));
+}
+
 TrueAnswer TrueSample(const GenerateRequest& request, int sample,
                       bool with_logprob) {
   TrueAnswer answer;
-  uint64_t state = SimModel::StateOf(request.prompt);
-  size_t length = request.prompt.size();
+  TrueHistory history = HistoryOf(request.prompt);
   while (static_cast<int>(answer.tokens.size()) < request.stop.max_tokens) {
-    const TokenId token =
-        SimModel::TokenOf(state, request.sampling.seed, length, sample);
+    const TokenId token = SimModel::TokenOf(
+        history.state(), request.sampling.seed, history.length(), sample);
     if (with_logprob) {
-      answer.mean_logprob += SimModel::Compare(state, token, 0).logprob;
+      answer.mean_logprob +=
+          SimModel::Compare(history.state(), token, 0).logprob;
     }
-    state = SimModel::Fold(state,
-                           SimModel::Word(token, static_cast<int>(length++)));
+    history.Append(token);
     answer.tokens.push_back(token);
     answer.text += TextOf(token);
     if (CutAtStop(request, answer)) break;
@@ -93,7 +103,7 @@ TrueAnswer TrueSample(const GenerateRequest& request, int sample,
 
 std::vector<TrueAnswer> TrueBeams(const GenerateRequest& request) {
   const auto width = static_cast<size_t>(request.beam.width);
-  std::vector<Beam> live = {{0, SimModel::StateOf(request.prompt), {}}};
+  std::vector<Beam> live = {{0, HistoryOf(request.prompt), {}}};
   std::vector<TrueAnswer> kept;
   auto score = [&](double sum, int length) {
     return sum / std::pow(length, request.beam.length_penalty);
@@ -122,12 +132,9 @@ std::vector<TrueAnswer> TrueBeams(const GenerateRequest& request) {
       std::vector<TokenId> tokens = parent.tokens;
       tokens.push_back(token);
       if (!Ends(request, token)) {
-        const auto position =
-            static_cast<int>(request.prompt.size() + parent.tokens.size());
-        next.push_back(
-            {best[rank].sum,
-             SimModel::Fold(parent.state, SimModel::Word(token, position)),
-             std::move(tokens)});
+        TrueHistory history = parent.history;
+        history.Append(token);
+        next.push_back({best[rank].sum, history, std::move(tokens)});
       } else if (rank < width) {
         keep(best[rank].sum, std::move(tokens));
       }
@@ -164,10 +171,9 @@ std::string AnswerTruth::CheckPrompt() {
   }
   for (; prompt_checked_ < shown.size(); ++prompt_checked_) {
     const size_t i = prompt_checked_;
-    prompt_state_ = SimModel::Fold(
-        prompt_state_, SimModel::Word(request.prompt[i], static_cast<int>(i)));
+    prompt_.Append(request.prompt[i]);
     const TokenLogprobs truth = SimModel::Compare(
-        prompt_state_, request.prompt[i + 1], request.prompt_logprobs);
+        prompt_.state(), request.prompt[i + 1], request.prompt_logprobs);
     if (shown[i].logprob != truth.logprob || shown[i].top != truth.top) {
       return absl::StrCat("wrong log-probability of prompt token ", i + 1);
     }
@@ -179,30 +185,29 @@ std::string AnswerTruth::CheckSample(int sample,
                                      const std::vector<TokenId>& tokens) {
   const GenerateRequest& request = client_->request;
   Sample& truth = samples_[sample];
-  if (truth.checked == 0) truth.state = SimModel::StateOf(request.prompt);
+  if (truth.checked == 0) truth.history = HistoryOf(request.prompt);
   const int logprobs = request.sampling.logprobs;
   for (; truth.checked < tokens.size(); ++truth.checked) {
     const size_t i = truth.checked;
     if (truth.answer.finish != FinishReason::kNone) {
       return absl::StrCat("token ", i, " after its end");
     }
-    const size_t position = request.prompt.size() + i;
     const TokenId token =
-        SimModel::TokenOf(truth.state, request.sampling.seed, position, sample);
+        SimModel::TokenOf(truth.history.state(), request.sampling.seed,
+                          truth.history.length(), sample);
     if (tokens[i] != token) {
       return absl::StrCat("token ", i, " is ", tokens[i], " instead of ",
                           token);
     }
     if (logprobs >= 0) {
       const TokenLogprobs expected =
-          SimModel::Compare(truth.state, token, logprobs);
+          SimModel::Compare(truth.history.state(), token, logprobs);
       const TokenLogprobs& got = client_->logprobs.at(sample)[i];
       if (got.logprob != expected.logprob || got.top != expected.top) {
         return absl::StrCat("wrong log-probability of token ", i);
       }
     }
-    truth.state = SimModel::Fold(
-        truth.state, SimModel::Word(token, static_cast<int>(position)));
+    truth.history.Append(token);
     truth.answer.tokens.push_back(token);
     truth.answer.text += TextOf(token);
     if (!CutAtStop(request, truth.answer) &&

@@ -9,6 +9,18 @@
 
 namespace penstock {
 
+// A history that grows: SimModel::StateOf of it, a token at a time.
+class TrueHistory {
+ public:
+  void Append(TokenId token);
+  uint64_t state() const { return state_; }
+  int length() const { return length_; }
+
+ private:
+  uint64_t state_ = 0;
+  int length_ = 0;
+};
+
 // One answer, worked out from tokens alone.
 struct TrueAnswer {
   std::vector<TokenId> tokens;
@@ -40,7 +52,7 @@ class AnswerTruth {
  private:
   struct Sample {
     TrueAnswer answer;
-    uint64_t state = 0;  // SimModel's, after the tokens checked so far
+    TrueHistory history;  // the prompt and what was checked
     size_t checked = 0;
   };
 
@@ -52,7 +64,7 @@ class AnswerTruth {
   const SimClient* client_;
   std::map<int, Sample> samples_;
   size_t prompt_checked_ = 0;
-  uint64_t prompt_state_ = 0;
+  TrueHistory prompt_;
 };
 
 }  // namespace penstock

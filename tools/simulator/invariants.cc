@@ -16,6 +16,8 @@ constexpr absl::Duration kOneStep = absl::Milliseconds(10);
 constexpr absl::Duration kPatience = absl::Seconds(40);
 // Checks that walk over a whole index: at one event of so many.
 constexpr uint64_t kSampleEvery = 16;
+// The watermark, and a page for each answer to grow into.
+constexpr int kSpareBlocks = 8;
 
 uint64_t Mix(uint64_t x) {
   x *= 0x9e3779b97f4a7c15;
@@ -30,6 +32,19 @@ absl::Duration Stops(const Fault& fault) {
       return fault.lasts;
     case FaultKind::kClockDrift:
       return fault.amount < 1 ? fault.lasts * (1 / fault.amount - 1)
+                              : absl::ZeroDuration();
+    default:
+      return absl::ZeroDuration();
+  }
+}
+
+// How far a fault may put a host's clock ahead.
+absl::Duration Hastes(const Fault& fault) {
+  switch (fault.kind) {
+    case FaultKind::kClockJump:
+      return absl::Seconds(fault.amount);
+    case FaultKind::kClockDrift:
+      return fault.amount > 1 ? fault.lasts * (fault.amount - 1)
                               : absl::ZeroDuration();
     default:
       return absl::ZeroDuration();
@@ -56,18 +71,28 @@ std::string NameOf(const SimClient& client) {
 
 Invariants::Invariants(const SimPlan* plan, SimCluster* cluster)
     : plan_(plan), cluster_(cluster), last_rows_at_(cluster->now()) {
+  cluster->network().on_land = [this](const WorkerKey& to, TransferId transfer,
+                                      BlockRef block) {
+    OnLand(to, transfer, block);
+  };
+  least_blocks_ = plan->cluster.worker.blocks;
+  for (const SimWorkerOptions& worker : plan->cluster.workers) {
+    least_blocks_ = std::min(least_blocks_, worker.blocks);
+  }
   for (const Fault& fault : plan->faults) {
     const bool forever =
         fault.lasts == absl::ZeroDuration() && !HappensOnce(fault.kind);
     faults_.push_back({fault.at, forever ? absl::InfiniteDuration()
                                          : fault.at + fault.lasts});
+    clocks_ahead_ += Hastes(fault);
     if (fault.host == "router") router_stopped_ += Stops(fault);
   }
 }
 
-void Invariants::Watch(const SimClient* client) {
-  watched_.push_back(std::make_unique<Watched>(
-      Watched{client, AnswerTruth(client), cluster_->now(), cluster_->now()}));
+void Invariants::Watch(const SimClient* client, const SimRequest& planned) {
+  watched_.push_back(
+      std::make_unique<Watched>(Watched{client, &planned, AnswerTruth(client),
+                                        cluster_->now(), cluster_->now()}));
   ++open_;
 }
 
@@ -75,6 +100,7 @@ std::optional<Violation> Invariants::AfterEvent() {
   ++event_;
   if (auto broken = CheckClients()) return broken;
   if (auto broken = CheckWorkers()) return broken;
+  if (landed_.has_value()) return landed_;
   if (auto broken = CheckRouter()) return broken;
   return CheckProgress();
 }
@@ -99,6 +125,7 @@ std::optional<Violation> Invariants::CheckClients() {
     if (wrong.empty() && watched.client->ended && !watched.closed) {
       watched.closed = true;
       --open_;
+      if (auto broken = CheckReason(watched)) return broken;
       wrong = watched.truth.CheckEnd();
     }
     if (!wrong.empty()) {
@@ -123,36 +150,134 @@ std::optional<Violation> Invariants::CheckDeadline(
                    absl::FormatDuration(passed), " after it came")};
 }
 
+std::optional<Violation> Invariants::CheckReason(const Watched& watched) const {
+  const absl::Status& status = *watched.client->ended;
+  if (status.ok()) return std::nullopt;
+  const GenerateRequest& request = watched.client->request;
+  bool earned = false;
+  switch (ErrorInfoOf(status).reason) {
+    case ErrorReason::kCancelled:
+      earned = watched.planned->cancel_after != absl::InfiniteDuration();
+      break;
+    case ErrorReason::kDeadline:
+      earned = cluster_->now() - watched.submitted >=
+               std::min(request.timeout, plan_->cluster.router.max_timeout) -
+                   clocks_ahead_;
+      break;
+    case ErrorReason::kKvTooSmall:
+      earned = least_blocks_ <
+               kSpareBlocks + request.answers() * BlocksFor(static_cast<int>(
+                                                      request.prompt.size() +
+                                                      request.stop.max_tokens));
+      break;
+    case ErrorReason::kInternal:
+      earned = Planned(FaultKind::kStepFails);
+      break;
+    case ErrorReason::kQueueFull:
+    case ErrorReason::kNoWorkers:
+    case ErrorReason::kWorkerLost:
+    case ErrorReason::kTransferFailed:
+    case ErrorReason::kDraining:
+      earned = !plan_->faults.empty();
+      break;
+    default:
+      break;
+  }
+  if (earned) return std::nullopt;
+  return Violation{
+      "errors are earned",
+      absl::StrCat(NameOf(*watched.client), " ended with ", status.ToString())};
+}
+
+bool Invariants::Planned(FaultKind kind) const {
+  return std::any_of(plan_->faults.begin(), plan_->faults.end(),
+                     [kind](const Fault& fault) { return fault.kind == kind; });
+}
+
 std::optional<Violation> Invariants::CheckWorkers() {
-  int64_t rows = 0;
   const std::vector<SimWorker*> workers = cluster_->Living();
   for (SimWorker* worker : workers) {
     const BlockPool& pool = worker->core().pool();
-    const std::string& name = worker->key().name;
     if (pool.counts().total() != pool.total()) {
-      return Violation{"pages add up",
-                       absl::StrCat(name, " counts ", pool.counts().total(),
-                                    " of ", pool.total(), " pages")};
+      return Violation{
+          "pages add up",
+          absl::StrCat(worker->key().name, " counts ", pool.counts().total(),
+                       " of ", pool.total(), " pages")};
     }
-    rows += worker->backend().rows_computed();
+    const int64_t rows = worker->backend().rows_computed();
+    int64_t& before = rows_[worker->key()];
+    if (rows == before) continue;
+    rows_computed_ += rows - before;
+    before = rows;
+    last_rows_at_ = cluster_->now();
   }
-  if (rows != rows_) last_rows_at_ = cluster_->now();
-  rows_ = rows;
   if (workers.empty()) return std::nullopt;
-  SimWorker& chosen = *workers[Mix(event_) % workers.size()];
-  const SimWorkerOptions& limits = plan_->cluster.worker;
-  const WorkerLoad load = chosen.core().Load();
+  return CheckWorker(*workers[Mix(event_) % workers.size()]);
+}
+
+std::optional<Violation> Invariants::CheckWorker(SimWorker& worker) const {
+  const std::string& name = worker.key().name;
+  const BlockPool& pool = worker.core().pool();
+  BlockCounts counted;
+  for (BlockIndex block = 0; block < pool.total(); ++block) {
+    switch (pool.StateOf(block)) {
+      case BlockState::kQuarantined:
+        ++counted.quarantined;
+        break;
+      case BlockState::kInTransfer:
+        ++counted.in_transfer;
+        break;
+      case BlockState::kActive:
+        ++counted.active;
+        break;
+      case BlockState::kCached:
+        ++counted.cached;
+        break;
+      case BlockState::kFree:
+        ++counted.free;
+        break;
+    }
+  }
+  const BlockCounts counts = pool.counts();
+  if (counted.quarantined != counts.quarantined ||
+      counted.in_transfer != counts.in_transfer ||
+      counted.active != counts.active || counted.cached != counts.cached ||
+      counted.free != counts.free) {
+    return Violation{"pages add up",
+                     absl::StrCat(name, "'s counts are not its pages'")};
+  }
+  const SimWorkerOptions& limits = worker.options();
+  const WorkerLoad load = worker.core().Load();
   const int bound =
       limits.engine.max_waiting + 2 * limits.handoff.max_transfers;
   if (load.queued_requests > bound) {
-    return Violation{"queues are bounded",
-                     absl::StrCat(chosen.key().name, " has ",
-                                  load.queued_requests, " requests waiting")};
+    return Violation{
+        "queues are bounded",
+        absl::StrCat(name, " has ", load.queued_requests, " requests waiting")};
   }
   return std::nullopt;
 }
 
+void Invariants::OnLand(const WorkerKey& to, TransferId transfer,
+                        BlockRef block) {
+  SimWorker* worker = cluster_->worker(to.name);
+  if (worker == nullptr || worker->key() != to || landed_.has_value()) return;
+  const BlockPool& pool = worker->core().pool();
+  if (pool.IsLive(block)) {
+    const BlockState state = pool.StateOf(block.index);
+    if (state == BlockState::kInTransfer || state == BlockState::kQuarantined) {
+      return;
+    }
+  }
+  landed_ =
+      Violation{"no page is reused under a write",
+                absl::StrCat("a write of request ", transfer.request.value(),
+                             " landed in page ", block.index, " of ", to.name,
+                             ", which had been let go")};
+}
+
 std::optional<Violation> Invariants::CheckRouter() const {
+  if (!cluster_->router_alive()) return std::nullopt;
   const RouterCore& router = cluster_->router();
   const RouterCore::Options& options = plan_->cluster.router;
   if (router.running() > options.max_running ||
@@ -171,8 +296,7 @@ std::optional<Violation> Invariants::CheckRouter() const {
     blocks += static_cast<size_t>(worker.info.total_blocks);
   }
   const PrefixIndex& index = router.workers().prefixes();
-  if (index.memberships() > blocks ||
-      index.distinct_blocks() > index.memberships()) {
+  if (index.memberships() > blocks) {
     return Violation{"indices are bounded",
                      absl::StrCat("the router knows ", index.memberships(),
                                   " pages of ", blocks)};
@@ -198,8 +322,8 @@ std::optional<Violation> Invariants::CheckProgress() {
 }
 
 bool Invariants::Calm(Instant since) const {
-  const absl::Duration from = since - Instant() - kPatience;
-  const absl::Duration now = cluster_->now() - Instant();
+  const absl::Duration from = since - cluster_->start() - kPatience;
+  const absl::Duration now = cluster_->now() - cluster_->start();
   return std::none_of(faults_.begin(), faults_.end(), [&](const Window& fault) {
     return fault.from <= now && fault.to >= from;
   });
@@ -217,6 +341,7 @@ std::optional<Violation> Invariants::AtEnd() {
                        " quarantined pages")};
     }
   }
+  if (!cluster_->router_alive()) return std::nullopt;
   if (absl::Status sums = cluster_->router().CheckAccounting(); !sums.ok()) {
     return Violation{"the router's accounts add up",
                      std::string(sums.message())};

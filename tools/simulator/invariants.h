@@ -21,8 +21,8 @@ class Invariants {
   // Both outlive this.
   Invariants(const SimPlan* plan, SimCluster* cluster);
 
-  // A request that the router took.
-  void Watch(const SimClient* client);
+  // A request that the router took; `planned` is the plan's.
+  void Watch(const SimClient* client, const SimRequest& planned);
 
   // The first promise that is broken now.
   std::optional<Violation> AfterEvent();
@@ -32,12 +32,15 @@ class Invariants {
 
   // Of the watched ones.
   int open() const { return open_; }
+  // By all workers, dead ones included.
+  int64_t rows_computed() const { return rows_computed_; }
   // Whom the run waits for, for a report that it waits too long.
   std::string OpenRequests() const;
 
  private:
   struct Watched {
     const SimClient* client = nullptr;
+    const SimRequest* planned = nullptr;
     AnswerTruth truth;
     Instant submitted, last_progress;
     int64_t heard = 0;
@@ -46,9 +49,13 @@ class Invariants {
 
   std::optional<Violation> CheckClients();
   std::optional<Violation> CheckDeadline(const Watched& watched) const;
+  std::optional<Violation> CheckReason(const Watched& watched) const;
   std::optional<Violation> CheckWorkers();
+  std::optional<Violation> CheckWorker(SimWorker& worker) const;
+  void OnLand(const WorkerKey& to, TransferId transfer, BlockRef block);
   std::optional<Violation> CheckRouter() const;
   std::optional<Violation> CheckProgress();
+  bool Planned(FaultKind kind) const;
   // Nothing is wrong now, and nothing was for a while.
   bool Calm(Instant since) const;
 
@@ -60,11 +67,15 @@ class Invariants {
   };
   std::vector<Window> faults_;
   absl::Duration router_stopped_;  // in all: frozen, or behind by its clock
+  absl::Duration clocks_ahead_;    // in all, of all hosts
+  int least_blocks_ = 0;           // of a worker's pool
   std::vector<std::unique_ptr<Watched>> watched_;
   size_t first_open_ = 0;  // all before it are closed
   int open_ = 0;
   uint64_t event_ = 0;
-  int64_t rows_ = 0;      // computed by the cluster when last looked at
+  std::optional<Violation> landed_;
+  std::map<WorkerKey, int64_t> rows_;  // computed by each when last looked at
+  int64_t rows_computed_ = 0;
   Instant last_rows_at_;  // when they became more
 };
 

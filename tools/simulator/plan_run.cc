@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/peer/error_reason.h"
 #include "tools/simulator/invariants.h"
 #include "tools/simulator/sim_plan.h"
 
@@ -46,18 +47,18 @@ void Fill(const SimRequest& planned, GenerateRequest& request) {
 class PlanRun {
  public:
   explicit PlanRun(const SimPlan& plan)
-      : plan_(plan), cluster_(plan.cluster), invariants_(&plan_, &cluster_) {}
+      : plan_(plan), cluster_(plan.cluster), invariants_(&plan_, &cluster_) {
+    cluster_.after_event = [this] { Check(); };
+  }
 
   SimReport Run(bool trace);
 
  private:
   void Schedule();
   void Submit(const SimRequest& planned);
-  // False: a promise is broken.
-  bool Check();
+  void Check();
   bool RunTo(const std::function<bool()>& done, absl::Duration limit);
   void Break(const Violation& violation);
-  bool Quiet();
   void Count();
 
   const SimPlan& plan_;
@@ -84,7 +85,7 @@ void PlanRun::Submit(const SimRequest& planned) {
     return;
   }
   clients_.push_back(client);
-  invariants_.Watch(client);
+  invariants_.Watch(client, planned);
   if (planned.cancel_after == absl::InfiniteDuration()) return;
   cluster_.After(planned.cancel_after,
                  [this, client] { cluster_.Cancel(client); });
@@ -92,29 +93,20 @@ void PlanRun::Submit(const SimRequest& planned) {
 
 void PlanRun::Break(const Violation& violation) {
   report_.promise = violation.promise;
-  report_.violation = absl::StrCat(
-      violation.what, " at ", absl::FormatDuration(cluster_.now() - Instant()));
+  report_.violation =
+      absl::StrCat(violation.what, " at ",
+                   absl::FormatDuration(cluster_.now() - cluster_.start()));
 }
 
-bool PlanRun::Check() {
-  if (!report_.ok()) return false;
-  ++report_.events;
+void PlanRun::Check() {
+  if (!report_.ok()) return;
   if (auto broken = invariants_.AfterEvent()) Break(*broken);
-  return report_.ok();
 }
 
 bool PlanRun::RunTo(const std::function<bool()>& done, absl::Duration limit) {
   const bool reached =
-      cluster_.RunUntil([&] { return !Check() || done(); }, limit);
+      cluster_.RunUntil([&] { return !report_.ok() || done(); }, limit);
   return reached && report_.ok();
-}
-
-bool PlanRun::Quiet() {
-  if (invariants_.open() > 0 || !cluster_.router().idle()) return false;
-  for (SimWorker* worker : cluster_.Living()) {
-    if (!worker->core().idle()) return false;
-  }
-  return true;
 }
 
 void PlanRun::Count() {
@@ -122,14 +114,16 @@ void PlanRun::Count() {
     for (const auto& [sample, tokens] : client->samples) {
       report_.tokens += static_cast<int64_t>(tokens.size());
     }
-    if (client->ended)
-      ++(client->ended->ok() ? report_.finished : report_.failed);
+    if (!client->ended) continue;
+    ++(client->ended->ok() ? report_.finished : report_.failed);
+    if (!client->ended->ok()) {
+      ++report_.failures[std::string(OutcomeName(*client->ended))];
+    }
   }
-  for (SimWorker* worker : cluster_.Living()) {
-    report_.tokens_computed += worker->backend().rows_computed();
-  }
+  report_.tokens_computed = invariants_.rows_computed();
+  report_.events = cluster_.events();
   report_.faults = cluster_.faults();
-  report_.virtual_time = cluster_.now() - Instant();
+  report_.virtual_time = cluster_.now() - cluster_.start();
   report_.log_hash = cluster_.LogHash();
 }
 
@@ -143,7 +137,8 @@ SimReport PlanRun::Run(bool trace) {
   }
   Schedule();
   RunTo([] { return false; }, busy + absl::Milliseconds(1));
-  if (report_.ok() && !RunTo([this] { return Quiet(); }, plan_.drain_bound) &&
+  if (report_.ok() &&
+      !RunTo([this] { return cluster_.Idle(); }, plan_.drain_bound) &&
       report_.ok()) {
     Break({"everything drains",
            absl::StrCat(
@@ -159,7 +154,7 @@ SimReport PlanRun::Run(bool trace) {
     if (auto broken = invariants_.AtEnd()) Break(*broken);
   }
   Count();
-  const std::vector<std::string>& log = cluster_.log();
+  const std::vector<std::string> log = cluster_.log();
   const size_t kept = trace          ? log.size()
                       : report_.ok() ? 0
                                      : std::min(log.size(), kLastEvents);

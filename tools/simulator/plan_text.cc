@@ -6,12 +6,17 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/transfer/kv_transport.h"
 
 namespace penstock {
 namespace {
+
+// After the name of a transport whose receiver does not validate.
+constexpr char kUnchecked[] = "-unchecked";
 
 // Calls `visit(name, field)` for each field, in order: the names of the text.
 template <typename Visit>
@@ -36,6 +41,19 @@ void VisitFields(SimRequest& request, Visit&& visit) {
 }
 
 template <typename Visit>
+void VisitFields(SimWorkerOptions& worker, Visit&& visit) {
+  visit("name", worker.key.name);
+  visit("roles", worker.roles);
+  visit("blocks", worker.blocks);
+  visit("max_rows", worker.backend.max_rows);
+  visit("max_sequences", worker.backend.max_sequences);
+  visit("ranks", worker.backend.ranks);
+  visit("transports", worker.transports);
+  visit("machine", worker.machine);
+  visit("process", worker.process);
+}
+
+template <typename Visit>
 void VisitFields(SimPlan& plan, Visit&& visit) {
   SimClusterOptions& cluster = plan.cluster;
   visit("seed", cluster.seed);
@@ -44,6 +62,8 @@ void VisitFields(SimPlan& plan, Visit&& visit) {
   visit("both_roles", cluster.both_roles);
   visit("blocks", cluster.worker.blocks);
   visit("latency", cluster.latency);
+  visit("bytes_per_second", cluster.bytes_per_second);
+  visit("page_bytes", cluster.page_bytes);
   visit("max_attempts", cluster.router.max_attempts);
   visit("max_running", cluster.router.max_running);
   visit("max_queued", cluster.router.max_queued);
@@ -52,6 +72,20 @@ void VisitFields(SimPlan& plan, Visit&& visit) {
 
 std::string FormatValue(absl::Duration value) {
   return absl::FormatDuration(value);
+}
+std::string FormatValue(const WorkerRoles& roles) {
+  return roles.prefill && roles.decode ? "both"
+         : roles.prefill               ? "prefill"
+         : roles.decode                ? "decode"
+                                       : "none";
+}
+std::string FormatValue(const std::vector<SimTransportOptions>& transports) {
+  return absl::StrJoin(
+      transports, ",",
+      [](std::string* out, const SimTransportOptions& transport) {
+        absl::StrAppend(out, TransportName(transport.kind),
+                        transport.receiver_validates ? "" : kUnchecked);
+      });
 }
 template <typename T>
 std::string FormatValue(const T& value) {
@@ -64,6 +98,22 @@ std::string FormatValue(const T& value) {
 
 bool ParseValue(absl::string_view text, absl::Duration& value) {
   return absl::ParseDuration(text, &value);
+}
+bool ParseValue(absl::string_view text, WorkerRoles& roles) {
+  roles = {text == "both" || text == "prefill",
+           text == "both" || text == "decode"};
+  return roles.prefill || roles.decode;
+}
+bool ParseValue(absl::string_view text,
+                std::vector<SimTransportOptions>& transports) {
+  for (absl::string_view name : absl::StrSplit(text, ',')) {
+    const bool unchecked = absl::ConsumeSuffix(&name, kUnchecked);
+    absl::StatusOr<TransportKind> kind = ParseTransport(name);
+    if (!kind.ok()) return false;
+    transports.emplace_back(*kind);
+    transports.back().receiver_validates = !unchecked;
+  }
+  return true;
 }
 bool ParseValue(absl::string_view text, std::string& value) {
   value = std::string(text);
@@ -116,23 +166,39 @@ absl::Status Set(T& object, absl::string_view name, absl::string_view value) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SimRequest> ParseRequest(absl::string_view line) {
+template <typename T>
+absl::StatusOr<T> ParseFields(absl::string_view line) {
   const std::vector<absl::string_view> words =
       absl::StrSplit(line, ' ', absl::SkipEmpty());
   if (words.size() % 2 != 0) {
     return absl::InvalidArgumentError("a field without a value");
   }
-  SimRequest request;
+  T object;
   for (size_t i = 0; i < words.size(); i += 2) {
-    RETURN_IF_ERROR(Set(request, words[i], words[i + 1]));
+    RETURN_IF_ERROR(Set(object, words[i], words[i + 1]));
   }
-  return request;
+  return object;
+}
+
+template <typename T>
+void AppendFields(absl::string_view kind, const T& object, std::string& text) {
+  absl::StrAppend(&text, kind);
+  for (const auto& [name, value] : Changed(object)) {
+    absl::StrAppend(&text, " ", name, " ", value);
+  }
+  absl::StrAppend(&text, "\n");
 }
 
 absl::Status ParseLine(absl::string_view line, SimPlan& plan) {
   if (absl::ConsumePrefix(&line, "request ")) {
-    ASSIGN_OR_RETURN(SimRequest request, ParseRequest(line));
+    ASSIGN_OR_RETURN(SimRequest request, ParseFields<SimRequest>(line));
     plan.requests.push_back(std::move(request));
+    return absl::OkStatus();
+  }
+  if (absl::ConsumePrefix(&line, "worker ")) {
+    ASSIGN_OR_RETURN(SimWorkerOptions worker,
+                     ParseFields<SimWorkerOptions>(line));
+    plan.cluster.workers.push_back(std::move(worker));
     return absl::OkStatus();
   }
   if (absl::ConsumePrefix(&line, "fault ")) {
@@ -155,12 +221,11 @@ std::string FormatPlan(const SimPlan& plan) {
   for (const auto& [name, value] : Changed(plan)) {
     absl::StrAppend(&text, name, " ", value, "\n");
   }
+  for (const SimWorkerOptions& worker : plan.cluster.workers) {
+    AppendFields("worker", worker, text);
+  }
   for (const SimRequest& request : plan.requests) {
-    absl::StrAppend(&text, "request");
-    for (const auto& [name, value] : Changed(request)) {
-      absl::StrAppend(&text, " ", name, " ", value);
-    }
-    absl::StrAppend(&text, "\n");
+    AppendFields("request", request, text);
   }
   for (const Fault& fault : plan.faults) {
     absl::StrAppend(&text, "fault ", FormatFault(fault), "\n");

@@ -9,6 +9,8 @@
 namespace penstock {
 namespace {
 
+bool HasPeer(FaultKind kind) { return kind <= FaultKind::kStreamBreaks; }
+
 // What a seed becomes. Whole microseconds and hundredths everywhere, so that a
 // plan's text says exactly what the plan does.
 class PlanMaker {
@@ -38,6 +40,7 @@ class PlanMaker {
   }
 
   void MakeCluster();
+  void AddWorker(std::string name, WorkerRoles roles);
   void MakeRequests();
   SimRequest MakeRequest();
   void AskForMore(SimRequest& request);
@@ -48,33 +51,59 @@ class PlanMaker {
   SeededRandom random_;
   SimPlan plan_;
   std::vector<std::string> hosts_;  // workers
-  absl::Duration load_;             // over which requests come
+  int least_blocks_ = 0;
+  int machines_ = 1;
+  bool validates_ = true;  // what comes by TCP is looked at before it lands
+  absl::Duration load_;  // over which requests come
 };
 
 void PlanMaker::MakeCluster() {
   SimClusterOptions& cluster = plan_.cluster;
   // Small clusters are as likely as large ones: in them everything meets.
   constexpr int kSizes[] = {1, 1, 2, 2, 3, 4, 6, 8};
-  cluster.prefill_workers = OneOf(kSizes);
-  cluster.decode_workers = OneOf(kSizes);
-  cluster.both_roles = OneIn(12);
-  cluster.worker.blocks = Between(24, 120);
+  const int prefills = OneOf(kSizes);
+  const int decodes = OneOf(kSizes);
+  least_blocks_ = Between(24, 120);
+  machines_ = OneIn(2) ? 1 : Between(2, 4);
+  validates_ = !OneIn(5);
+  for (int i = 0; i < prefills; ++i) {
+    AddWorker(absl::StrCat("prefill", i), {true, OneIn(8)});
+  }
+  for (int i = 0; i < decodes; ++i) {
+    AddWorker(absl::StrCat("decode", i), {OneIn(8), true});
+  }
   cluster.latency = Micros(50, 3000);
-  cluster.router.max_attempts = Between(2, 5);
+  if (OneIn(3)) {
+    cluster.page_bytes = 1 << 20;
+    cluster.bytes_per_second = Between(5, 20) * 1e8;
+  }
+  cluster.router.max_attempts = Between(2, 6);
   if (OneIn(4)) {
     cluster.router.max_running = Between(4, 16);
     cluster.router.max_queued = Between(0, 16);
   }
-  if (cluster.both_roles) {
-    hosts_.push_back("both");
-    return;
+}
+
+void PlanMaker::AddWorker(std::string name, WorkerRoles roles) {
+  SimWorkerOptions worker;
+  worker.key.name = std::move(name);
+  worker.roles = roles;
+  worker.blocks = least_blocks_ + (OneIn(2) ? 0 : Between(0, 60));
+  if (OneIn(4)) worker.backend.ranks = 2;
+  if (OneIn(4)) {
+    worker.backend.max_rows = Between(16, 128);
+    worker.backend.max_sequences = Between(2, 16);
   }
-  for (int i = 0; i < cluster.prefill_workers; ++i) {
-    hosts_.push_back(absl::StrCat("prefill", i));
+  worker.machine = absl::StrCat("m", Between(1, machines_));
+  // In every cluster all can reach each other somehow.
+  worker.transports.emplace_back(TransportKind::kTcp);
+  if (OneIn(2)) {
+    worker.transports.emplace_back(TransportKind::kShm);
+    worker.transports.back().preference = 20;
   }
-  for (int i = 0; i < cluster.decode_workers; ++i) {
-    hosts_.push_back(absl::StrCat("decode", i));
-  }
+  worker.transports[0].receiver_validates = validates_;
+  hosts_.push_back(worker.key.name);
+  plan_.cluster.workers.push_back(std::move(worker));
 }
 
 void PlanMaker::MakeRequests() {
@@ -155,6 +184,11 @@ void PlanMaker::MakeFaults() {
   const int faults = Between(1, 60);
   for (int i = 0; i < faults; ++i) {
     plan_.faults.push_back(MakeFault(kinds[random_.Below(kinds.size())]));
+    const Fault& fault = plan_.faults.back();
+    if (fault.kind != FaultKind::kDrain) continue;
+    // As in a rolling restart: what drained comes back.
+    plan_.faults.push_back({FaultKind::kKill, fault.at + Micros(1, 3'000'000),
+                            Micros(1'000, 500'000), fault.host});
   }
   std::stable_sort(plan_.faults.begin(), plan_.faults.end(),
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
@@ -164,10 +198,10 @@ Fault PlanMaker::MakeFault(FaultKind kind) {
   Fault fault;
   fault.kind = kind;
   fault.at = Micros(0, absl::ToInt64Microseconds(load_) * 3 / 2);
-  fault.host = Worker();
+  fault.host = OneIn(8) ? "router" : Worker();
   fault.lasts =
       OneIn(8) ? Micros(1'000'000, 15'000'000) : Micros(1'000, 800'000);
-  if (OneIn(2)) fault.peer = Worker();
+  if (HasPeer(kind) && OneIn(2)) fault.peer = Worker();
   if (fault.peer == fault.host) fault.peer.clear();
   switch (kind) {
     case FaultKind::kDelay:
@@ -175,7 +209,7 @@ Fault PlanMaker::MakeFault(FaultKind kind) {
       break;
     case FaultKind::kSlowLink:
     case FaultKind::kSlow:
-      fault.amount = Between(2, 50);
+      fault.amount = Between(2, 8);
       break;
     case FaultKind::kPostFails:
     case FaultKind::kCompletionLost:
@@ -193,7 +227,7 @@ Fault PlanMaker::MakeFault(FaultKind kind) {
       fault.amount = Between(50, 200) / 100.0;
       break;
     case FaultKind::kKvFull:
-      fault.amount = Between(1, plan_.cluster.worker.blocks);
+      fault.amount = Between(1, least_blocks_);
       break;
     default:
       break;

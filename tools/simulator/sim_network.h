@@ -152,6 +152,9 @@ class SimNetwork {
   // Called for each page as it lands: may change its bytes. The checksum that
   // the sender announced was taken before.
   std::function<void(TransferId transfer, absl::Span<uint8_t> page)> on_page;
+  // Called for each write of another host's page, whole or in part.
+  std::function<void(const WorkerKey& to, TransferId transfer, BlockRef block)>
+      on_land;
   // Called for each post before it leaves: an error is its completion.
   std::function<absl::Status(const WorkerKey& from, TransportKind kind)>
       on_post;

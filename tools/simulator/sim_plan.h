@@ -64,8 +64,9 @@ struct SimReport {
   int64_t faults = 0;  // that took effect
   std::map<FaultKind, int64_t> faults_by_kind;
   int64_t requests = 0, finished = 0, failed = 0, refused = 0;
-  int64_t tokens = 0;           // delivered
-  int64_t tokens_computed = 0;  // rows of all steps
+  std::map<std::string, int64_t> failures;  // by reason
+  int64_t tokens = 0;                       // delivered
+  int64_t tokens_computed = 0;              // rows of all steps
   absl::Duration virtual_time;
 
   bool ok() const { return promise.empty(); }

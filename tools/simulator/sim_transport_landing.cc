@@ -11,6 +11,8 @@ namespace penstock {
 
 void SimTransport::PrepareReceive(TransferId transfer,
                                   const std::vector<BlockRef>& blocks) {
+  // Nobody looks at each page where nothing is validated. What is fenced by its
+  // source may be prepared again before the key of its transfer is gone.
   if (options_.receiver_validates) {
     ledger_.Prepare(transfer, blocks);
   } else {
@@ -49,6 +51,9 @@ void SimTransport::Write(const Page& page, size_t from, size_t to) {
   }
   const SimNode& self = node();
   if (self.on_write) self.on_write(page.header.block.index);
+  if (network_->on_land) {
+    network_->on_land(self_, page.header.transfer, page.header.block);
+  }
 }
 
 absl::Status SimTransport::Admit(const Page& page, ReceiveChannel& channel) {

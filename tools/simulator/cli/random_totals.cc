@@ -20,6 +20,9 @@ void RandomTotals::Add(const SimReport& report) {
   for (const auto& [kind, count] : report.faults_by_kind) {
     sum_.faults_by_kind[kind] += count;
   }
+  for (const auto& [reason, count] : report.failures) {
+    sum_.failures[reason] += count;
+  }
 }
 
 void RandomTotals::Print(double seconds, std::ostream& out) const {
@@ -30,8 +33,11 @@ void RandomTotals::Print(double seconds, std::ostream& out) const {
   out << "runs        " << runs_ << ", " << broken_ << " broke a promise\n"
       << "requests    " << sum_.requests << ": " << sum_.finished
       << " finished, " << sum_.failed << " failed, " << sum_.refused
-      << " refused\n"
-      << "tokens      " << sum_.tokens << " delivered, " << sum_.tokens_computed
+      << " refused\n";
+  for (const auto& [reason, count] : sum_.failures) {
+    out << absl::StrFormat("  %-18s%d\n", reason, count);
+  }
+  out << "tokens      " << sum_.tokens << " delivered, " << sum_.tokens_computed
       << " positions computed\n"
       << "events      " << sum_.events << ", " << rate(sum_.events) << "\n"
       << "faults      " << sum_.faults << ", " << rate(sum_.faults) << "\n";

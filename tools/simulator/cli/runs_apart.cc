@@ -50,7 +50,8 @@ std::string ToLine(SimReport report) {
                     [](std::string* out, const auto& entry) {
                       absl::StrAppend(out, static_cast<int>(entry.first), "=",
                                       entry.second);
-                    })};
+                    }),
+      absl::StrJoin(report.failures, ",", absl::PairFormatter("="))};
   VisitNumbers(report,
                [&](int64_t field) { fields.push_back(absl::StrCat(field)); });
   return absl::StrJoin(fields, "\t");
@@ -63,6 +64,16 @@ Number ToNumber(absl::string_view text) {
   return number;
 }
 
+// Of "name=count,...".
+template <typename Visit>
+void VisitCounts(absl::string_view text, Visit&& visit) {
+  for (absl::string_view entry : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> pair =
+        absl::StrSplit(entry, '=');
+    visit(pair.first, ToNumber<int64_t>(pair.second));
+  }
+}
+
 std::string Unescaped(absl::string_view text) {
   std::string out;
   CHECK(absl::CUnescape(text, &out));
@@ -72,7 +83,7 @@ std::string Unescaped(absl::string_view text) {
 SimReport FromLine(absl::string_view line) {
   const std::vector<absl::string_view> fields = absl::StrSplit(line, '\t');
   SimReport report;
-  size_t at = 6;
+  size_t at = 7;
   VisitNumbers(report, [&](int64_t& field) {
     CHECK(at < fields.size());
     field = ToNumber<int64_t>(fields[at++]);
@@ -83,13 +94,12 @@ SimReport FromLine(absl::string_view line) {
       absl::StrSplit(Unescaped(fields[2]), '\n', absl::SkipEmpty());
   report.log_hash = ToNumber<uint64_t>(fields[3]);
   report.virtual_time = absl::Nanoseconds(ToNumber<int64_t>(fields[4]));
-  for (absl::string_view entry :
-       absl::StrSplit(fields[5], ',', absl::SkipEmpty())) {
-    const std::pair<absl::string_view, absl::string_view> pair =
-        absl::StrSplit(entry, '=');
-    report.faults_by_kind[static_cast<FaultKind>(ToNumber<int>(pair.first))] =
-        ToNumber<int64_t>(pair.second);
-  }
+  VisitCounts(fields[5], [&](absl::string_view name, int64_t count) {
+    report.faults_by_kind[static_cast<FaultKind>(ToNumber<int>(name))] = count;
+  });
+  VisitCounts(fields[6], [&](absl::string_view name, int64_t count) {
+    report.failures[std::string(name)] = count;
+  });
   return report;
 }
 
