@@ -131,7 +131,7 @@ TEST_F(HandoffDrainTest, OnlyRequestsThatAreKeptMayStillCome) {
                              &leg);
     return leg.ended ? ErrorInfoOf(*leg.ended).reason : ErrorReason::kUnknown;
   };
-  EXPECT_EQ(reason(LegKind::kPrefill, 1), ErrorReason::kIncompatibleWorker)
+  EXPECT_EQ(reason(LegKind::kPrefill, 1), ErrorReason::kTransferFailed)
       << "not kept yet";
   decode_->core().BeginDrain();
   ASSERT_TRUE(RunUntil([&] { return d.ended.has_value(); }));

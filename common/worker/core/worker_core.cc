@@ -134,10 +134,14 @@ void WorkerCore::StartLeg(LegKind kind, LegRequest request, LegSink* sink) {
     return;
   }
   // Whatever its role, a worker can hand on what it keeps.
-  const bool has_role = kind == LegKind::kPrefill
-                            ? options_.roles.prefill || kept
-                            : options_.roles.decode;
-  if (!has_role) {
+  if (kind == LegKind::kPrefill && !options_.roles.prefill && !kept) {
+    sink->OnFinished(MakeError(
+        ErrorReason::kTransferFailed,
+        absl::StrCat(options_.self.name,
+                     " does not prefill, and keeps nothing of the request")));
+    return;
+  }
+  if (kind == LegKind::kDecode && !options_.roles.decode) {
     sink->OnFinished(MakeError(
         ErrorReason::kIncompatibleWorker,
         absl::StrCat(options_.self.name, " does not serve this role")));
