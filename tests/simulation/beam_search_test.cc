@@ -83,8 +83,9 @@ TEST(SimulatedBeamSearchTest, WhatCanNeverBeThereAtOnceIsRefused) {
   SimClient* client = cluster.Submit(
       100, 60, [](GenerateRequest& request) { request.beam.width = 8; });
   ASSERT_TRUE(cluster.RunUntilIdle());
-  EXPECT_EQ(client->ended->code(), absl::StatusCode::kResourceExhausted)
-      << *client->ended;
+  const absl::Status status =
+      client == nullptr ? cluster.refused() : *client->ended;
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_EQ(cluster.Check(), "");
 }
 
