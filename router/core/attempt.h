@@ -56,6 +56,7 @@ class Attempt {
     LegId id = 0;
     WorkerKey worker;
     LoadReservation load;
+    bool keeps = false;  // its worker, KV for this leg
     bool accepted = false;
     bool ended = false;      // as WorkerLegs says
     bool lost = false;       // its worker is: nothing more is expected

@@ -222,13 +222,15 @@ absl::Status RouterCore::OnLoad(const WorkerKey& worker,
   const bool changed =
       before != nullptr && before->reported.health != load.health;
   RETURN_IF_ERROR(workers_.Report(worker, load));
-  if (changed) {
-    ports_.probe->WorkerHealthChanged(worker, load.health);
-    RaiseHope();
-    if (load.health == WorkerHealth::kDraining) MoveWaitingLegs(worker);
-  }
+  if (changed) OnHealthChanged(worker, load.health);
   Pump();
   return absl::OkStatus();
+}
+
+void RouterCore::OnHealthChanged(const WorkerKey& worker, WorkerHealth health) {
+  ports_.probe->WorkerHealthChanged(worker, health);
+  RaiseHope();
+  if (health == WorkerHealth::kDraining) MoveWaitingLegs(worker);
 }
 
 CacheSync RouterCore::OnCacheEvents(const WorkerKey& worker,

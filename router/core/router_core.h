@@ -211,6 +211,7 @@ class RouterCore {
   // Cancels what is open, then ends the request.
   void Abort(Request& request, const absl::Status& status);
   void End(Request& request, const absl::Status& status);
+  void OnHealthChanged(const WorkerKey& worker, WorkerHealth health);
   void HandleLost(const WorkerKey& worker, const absl::Status& why);
   void ReportInFlight();
   void CheckDrained();

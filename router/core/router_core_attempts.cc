@@ -65,6 +65,9 @@ Attempt::Leg RouterCore::OpenLeg(const Request& r, LegKind kind,
   leg.id = next_leg_++;
   leg.worker = placement.worker;
   leg.load = workers_.Reserve(placement.worker, placement.load);
+  leg.keeps = std::any_of(
+      r.kept.begin(), r.kept.end(),
+      [&](const KeptPrefix& kept) { return kept.worker == placement.worker; });
   legs_.emplace(
       leg.id,
       LegOwner{r.id(), AttemptId(static_cast<uint32_t>(r.attempts)), kind});
@@ -88,11 +91,6 @@ void RouterCore::SendLeg(const Request& r, LegKind kind,
 
 void RouterCore::Start(Request& r, const Placement& placement) {
   r.kept = KeptFor(r);
-  // They take it, or say once more what they keep.
-  std::erase_if(r.kept, [&](const KeptPrefix& kept) {
-    return kept.worker == placement.decode.worker ||
-           (placement.prefill && kept.worker == placement.prefill->worker);
-  });
   if (r.attempts++ == 0) ++running_;
   ++r.fruitless;
   PlacementFacts facts;
@@ -108,6 +106,11 @@ void RouterCore::Start(Request& r, const Placement& placement) {
     prefill = OpenLeg(r, LegKind::kPrefill, *placement.prefill);
   }
   Attempt::Leg decode = OpenLeg(r, LegKind::kDecode, placement.decode);
+  // They take it, or say once more what they keep.
+  std::erase_if(r.kept, [&](const KeptPrefix& kept) {
+    return kept.worker == decode.worker ||
+           (prefill.has_value() && kept.worker == prefill->worker);
+  });
   MergeOptions merge;
   merge.samples = r.request.n;
   merge.deferred = r.request.deferred();
@@ -161,7 +164,14 @@ void RouterCore::OnLegFinished(LegId leg, const absl::Status& status) {
   Request* r = OwnerOf(leg, &kind);
   legs_.erase(leg);
   if (r != nullptr) {
+    const WorkerKey worker = kind == LegKind::kDecode
+                                 ? r->attempt->decode().worker
+                                 : r->attempt->prefill()->worker;
+    // Sooner than its report: others need not go there to be refused.
+    const bool drains = ErrorInfoOf(status).reason == ErrorReason::kDraining &&
+                        workers_.NoteDraining(worker);
     Execute(*r, r->attempt->OnLegFinished(kind, status));
+    if (drains) OnHealthChanged(worker, WorkerHealth::kDraining);
     Pump();  // the leg's load is gone
   }
   CheckDrained();

@@ -143,6 +143,30 @@ TEST_F(RouterCoreContinuationTest, AHandOverCanComeBeforeTheHealth) {
   TakeLastLegs();
   EXPECT_EQ(Leg(p_).worker.name, old);
   EXPECT_NE(Leg(d_).worker.name, old);
+  Beat(Leg(p_).worker, WorkerHealth::kDraining);
+  EXPECT_EQ(Leg(p_).cancels, 0) << "it drains, and still it is the best";
+}
+
+// One refusal tells about all: nobody else goes there to be refused.
+TEST_F(RouterCoreContinuationTest, ARefusalSaysThatTheWorkerDrains) {
+  Cluster(0, 2);
+  Submit(Request(9));
+  const std::string drained = Leg(d_).worker.name;
+  core_->OnLegFinished(d_, MakeError(ErrorReason::kDraining, "no more"));
+  const LegId again = legs_.Last(kD);
+  EXPECT_NE(Leg(again).worker.name, drained);
+  std::vector<FakeClient> clients(9);
+  for (FakeClient& client : clients) {
+    ASSERT_TRUE(core_->Submit(Request(9), &client).ok());
+    EXPECT_NE(Leg(legs_.Last(kD)).worker.name, drained);
+  }
+  Beat({drained, Incarnation(1)}, WorkerHealth::kReady);
+  FakeClient later;
+  ASSERT_TRUE(core_->Submit(Request(9), &later).ok());
+  EXPECT_EQ(Leg(legs_.Last(kD)).worker.name, drained);
+  for (LegId leg = again; leg <= legs_.Last(kD); ++leg) {
+    core_->OnLegFrame(leg, FakeFrame(0, 1, FinishReason::kStop));
+  }
 }
 
 TEST_F(RouterCoreContinuationTest, ADrainingDecodeTakesBackWhatNobodyElseCan) {
@@ -160,13 +184,16 @@ TEST_F(RouterCoreContinuationTest, ADrainingDecodeTakesBackWhatNobodyElseCan) {
 TEST_F(RouterCoreContinuationTest, MovesDoNotCountAgainstTheRetryBudget) {
   options_.retry_floor = 1;
   options_.retry_share = 0;
-  Cluster(0, 2);
+  Cluster(0, 1);
   std::vector<FakeClient> clients(4);
   for (FakeClient& client : clients) {
     ASSERT_TRUE(core_->Submit(Request(9), &client).ok());
   }
+  Add("d2", false, true);
   for (LegId leg = 1; leg <= 4; ++leg) {
     core_->OnLegFrame(leg, FakeFrame(0, 1));
+  }
+  for (LegId leg = 1; leg <= 4; ++leg) {
     core_->OnLegFinished(leg, Kept(ErrorReason::kDraining, 9));
   }
   EXPECT_EQ(legs_.legs.size(), 8u);

@@ -133,7 +133,7 @@ void RouterCore::PumpRetries() {
 
 void RouterCore::MoveWaitingLegs(const WorkerKey& worker) {
   auto waits_there = [&](const Attempt::Leg& leg) {
-    return leg.worker == worker && leg.open() && !leg.accepted;
+    return leg.worker == worker && leg.open() && !leg.accepted && !leg.keeps;
   };
   for (auto& [id, request] : requests_) {
     Request& r = *request;

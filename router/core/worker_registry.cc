@@ -142,6 +142,13 @@ absl::Status WorkerRegistry::Report(const WorkerKey& worker,
   return absl::OkStatus();
 }
 
+bool WorkerRegistry::NoteDraining(const WorkerKey& worker) {
+  WorkerView* view = FindView(worker);
+  if (view == nullptr || view->drains()) return false;
+  view->reported.health = WorkerHealth::kDraining;
+  return true;
+}
+
 void WorkerRegistry::Alive(const WorkerKey& worker) {
   const WorkerView* view = Find(worker);
   if (view != nullptr) records_.at(view->slot).last_heard = clock_.Now();

@@ -83,6 +83,10 @@ class WorkerRegistry {
   // kWorkerLost when the worker is unknown: it has to register again.
   absl::Status Report(const WorkerKey& worker, const WorkerLoad& load);
 
+  // It refuses work, as its next report will say. False: that was known, or the
+  // worker is unknown.
+  bool NoteDraining(const WorkerKey& worker);
+
   // Its stream lives, whether or not it reports its load: telemetry may fail
   // without the worker. Unknown workers: no-op.
   void Alive(const WorkerKey& worker);
