@@ -182,8 +182,15 @@ void PlanMaker::MakeFaults() {
         Between(0, static_cast<int>(FaultKind::kNoHeartbeats))));
   }
   const int faults = Between(1, 60);
+  int slow_links = 0;
   for (int i = 0; i < faults; ++i) {
-    plan_.faults.push_back(MakeFault(kinds[random_.Below(kinds.size())]));
+    FaultKind kind = kinds[random_.Below(kinds.size())];
+    // Their factors multiply: many at once are a link that stands still, and a
+    // page that entered it stays on it when they are over.
+    if (kind == FaultKind::kSlowLink && ++slow_links > 3) {
+      kind = FaultKind::kDelay;
+    }
+    plan_.faults.push_back(MakeFault(kind));
     const Fault& fault = plan_.faults.back();
     if (fault.kind != FaultKind::kDrain) continue;
     // As in a rolling restart: what drained comes back.
