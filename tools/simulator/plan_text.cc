@@ -112,6 +112,7 @@ bool ParseValue(absl::string_view text,
     if (!kind.ok()) return false;
     transports.emplace_back(*kind);
     transports.back().receiver_validates = !unchecked;
+    transports.back().preference = SimPreference(*kind);
   }
   return true;
 }

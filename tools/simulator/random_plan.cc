@@ -54,7 +54,7 @@ class PlanMaker {
   int least_blocks_ = 0;
   int machines_ = 1;
   bool validates_ = true;  // what comes by TCP is looked at before it lands
-  absl::Duration load_;  // over which requests come
+  absl::Duration load_;    // over which requests come
 };
 
 void PlanMaker::MakeCluster() {
@@ -99,7 +99,7 @@ void PlanMaker::AddWorker(std::string name, WorkerRoles roles) {
   worker.transports.emplace_back(TransportKind::kTcp);
   if (OneIn(2)) {
     worker.transports.emplace_back(TransportKind::kShm);
-    worker.transports.back().preference = 20;
+    worker.transports.back().preference = SimPreference(TransportKind::kShm);
   }
   worker.transports[0].receiver_validates = validates_;
   hosts_.push_back(worker.key.name);

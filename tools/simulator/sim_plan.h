@@ -48,6 +48,11 @@ struct SimPlan {
   absl::Duration drain_bound = absl::Minutes(2);
 };
 
+// How a plan's workers prefer transports: shared memory before TCP.
+constexpr int SimPreference(TransportKind kind) {
+  return kind == TransportKind::kShm ? 20 : 0;
+}
+
 // A promise that was broken.
 struct Violation {
   std::string promise;  // one of those in docs/simulation.md

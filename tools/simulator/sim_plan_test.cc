@@ -76,6 +76,15 @@ TEST(PlanTextTest, SaysAllOfAPlan) {
   }
 }
 
+TEST(PlanTextTest, WhatItSaysRunsTheSame) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const SimPlan plan = RandomPlan(seed);
+    auto parsed = ParsePlan(FormatPlan(plan));
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(RunPlan(*parsed).log_hash, RunPlan(plan).log_hash) << seed;
+  }
+}
+
 TEST(PlanTextTest, NamesTheWrongLine) {
   auto error = [](absl::string_view text) {
     return std::string(ParsePlan(text).status().message());
