@@ -147,8 +147,11 @@ SimReport PlanRun::Run(bool trace) {
   }
   // What is kept for a next attempt goes when its lease ends.
   if (report_.ok()) {
-    RunTo([] { return false; },
-          plan_.cluster.worker.handoff.lease + absl::Seconds(5));
+    absl::Duration lease = plan_.cluster.worker.handoff.lease;
+    for (const SimWorkerOptions& worker : plan_.cluster.workers) {
+      lease = std::max(lease, worker.handoff.lease);
+    }
+    RunTo([] { return false; }, lease + absl::Seconds(5));
   }
   if (report_.ok()) {
     if (auto broken = invariants_.AtEnd()) Break(*broken);

@@ -51,6 +51,8 @@ void VisitFields(SimWorkerOptions& worker, Visit&& visit) {
   visit("transports", worker.transports);
   visit("machine", worker.machine);
   visit("process", worker.process);
+  visit("lease", worker.handoff.lease);
+  visit("renew_every", worker.handoff.renew_every);
 }
 
 template <typename Visit>

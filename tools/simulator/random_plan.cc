@@ -54,6 +54,7 @@ class PlanMaker {
   int least_blocks_ = 0;
   int machines_ = 1;
   bool validates_ = true;  // what comes by TCP is looked at before it lands
+  absl::Duration lease_;   // of handoffs; zero: the usual one
   absl::Duration load_;    // over which requests come
 };
 
@@ -66,6 +67,8 @@ void PlanMaker::MakeCluster() {
   least_blocks_ = Between(24, 120);
   machines_ = OneIn(2) ? 1 : Between(2, 4);
   validates_ = !OneIn(5);
+  // Short ones run out while something is held up for less than a second.
+  if (OneIn(4)) lease_ = Micros(300'000, 3'000'000);
   for (int i = 0; i < prefills; ++i) {
     AddWorker(absl::StrCat("prefill", i), {true, OneIn(8)});
   }
@@ -102,6 +105,10 @@ void PlanMaker::AddWorker(std::string name, WorkerRoles roles) {
     worker.transports.back().preference = SimPreference(TransportKind::kShm);
   }
   worker.transports[0].receiver_validates = validates_;
+  if (lease_ > absl::ZeroDuration()) {
+    worker.handoff.lease = lease_;
+    worker.handoff.renew_every = absl::Floor(lease_ / 3, absl::Microseconds(1));
+  }
   hosts_.push_back(worker.key.name);
   plan_.cluster.workers.push_back(std::move(worker));
 }
