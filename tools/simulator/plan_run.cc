@@ -22,28 +22,6 @@ void AppendTokens(uint64_t seed, int count, std::vector<TokenId>& tokens) {
   }
 }
 
-void Fill(const SimRequest& planned, GenerateRequest& request) {
-  constexpr uint64_t kPrefixSeeds = uint64_t{1} << 40;
-  request.prompt.clear();
-  const int shared = std::min(planned.shared, planned.prompt);
-  AppendTokens(kPrefixSeeds + planned.prefix, shared, request.prompt);
-  AppendTokens(planned.seed, planned.prompt - shared, request.prompt);
-  request.sampling.seed = planned.seed;
-  request.sampling.temperature = static_cast<float>(planned.temperature);
-  request.sampling.logprobs = planned.logprobs;
-  if (planned.penalties) {
-    request.sampling.penalties = {
-        .repetition = 1.1f, .frequency = 0.5f, .presence = 0.25f};
-  }
-  if (!planned.stop.empty()) request.stop.stop_strings = {planned.stop};
-  request.n = planned.n;
-  request.best_of = planned.best_of;
-  request.beam.width = planned.beam_width;
-  request.prompt_logprobs = planned.prompt_logprobs;
-  request.priority = planned.priority;
-  request.timeout = planned.timeout;
-}
-
 class PlanRun {
  public:
   explicit PlanRun(const SimPlan& plan)
@@ -79,7 +57,7 @@ void PlanRun::Submit(const SimRequest& planned) {
   ++report_.requests;
   const SimClient* client = cluster_.Submit(
       planned.prompt, planned.max_tokens,
-      [&](GenerateRequest& request) { Fill(planned, request); });
+      [&](GenerateRequest& request) { FillRequest(planned, request); });
   if (client == nullptr) {
     ++report_.refused;
     return;
@@ -166,6 +144,28 @@ SimReport PlanRun::Run(bool trace) {
 }
 
 }  // namespace
+
+void FillRequest(const SimRequest& planned, GenerateRequest& request) {
+  constexpr uint64_t kPrefixSeeds = uint64_t{1} << 40;
+  request.prompt.clear();
+  const int shared = std::min(planned.shared, planned.prompt);
+  AppendTokens(kPrefixSeeds + planned.prefix, shared, request.prompt);
+  AppendTokens(planned.seed, planned.prompt - shared, request.prompt);
+  request.sampling.seed = planned.seed;
+  request.sampling.temperature = static_cast<float>(planned.temperature);
+  request.sampling.logprobs = planned.logprobs;
+  if (planned.penalties) {
+    request.sampling.penalties = {
+        .repetition = 1.1f, .frequency = 0.5f, .presence = 0.25f};
+  }
+  if (!planned.stop.empty()) request.stop.stop_strings = {planned.stop};
+  request.n = planned.n;
+  request.best_of = planned.best_of;
+  request.beam.width = planned.beam_width;
+  request.prompt_logprobs = planned.prompt_logprobs;
+  request.priority = planned.priority;
+  request.timeout = planned.timeout;
+}
 
 SimReport RunPlan(const SimPlan& plan, bool trace) {
   return PlanRun(plan).Run(trace);

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/transfer/kv_transport.h"
+#include "tools/simulator/plan_check.h"
 
 namespace penstock {
 namespace {
@@ -195,18 +196,15 @@ void AppendFields(absl::string_view kind, const T& object, std::string& text) {
 absl::Status ParseLine(absl::string_view line, SimPlan& plan) {
   if (absl::ConsumePrefix(&line, "request ")) {
     ASSIGN_OR_RETURN(SimRequest request, ParseFields<SimRequest>(line));
+    RETURN_IF_ERROR(CheckRequest(request));
     plan.requests.push_back(std::move(request));
     return absl::OkStatus();
   }
   if (absl::ConsumePrefix(&line, "worker ")) {
     ASSIGN_OR_RETURN(SimWorkerOptions worker,
                      ParseFields<SimWorkerOptions>(line));
+    RETURN_IF_ERROR(CheckWorker(worker, plan));
     plan.cluster.workers.push_back(std::move(worker));
-    return absl::OkStatus();
-  }
-  if (absl::ConsumePrefix(&line, "fault ")) {
-    ASSIGN_OR_RETURN(Fault fault, ParseFault(line));
-    plan.faults.push_back(std::move(fault));
     return absl::OkStatus();
   }
   const std::vector<absl::string_view> words =
@@ -214,7 +212,21 @@ absl::Status ParseLine(absl::string_view line, SimPlan& plan) {
   if (words.size() != 2) {
     return absl::InvalidArgumentError("not a name and a value");
   }
-  return Set(plan, words[0], words[1]);
+  RETURN_IF_ERROR(Set(plan, words[0], words[1]));
+  return CheckSettings(plan);
+}
+
+absl::Status ParseFaultLine(absl::string_view line, SimPlan& plan) {
+  ASSIGN_OR_RETURN(Fault fault, ParseFault(line));
+  RETURN_IF_ERROR(CheckFault(fault, plan));
+  plan.faults.push_back(std::move(fault));
+  return absl::OkStatus();
+}
+
+absl::Status AtLine(int number, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat("line ", number, ": ", status.message()));
 }
 
 }  // namespace
@@ -238,15 +250,24 @@ std::string FormatPlan(const SimPlan& plan) {
 
 absl::StatusOr<SimPlan> ParsePlan(absl::string_view text) {
   SimPlan plan;
+  // A fault may come before the worker that it strikes.
+  std::vector<std::pair<int, absl::string_view>> faults;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
     line = absl::StripAsciiWhitespace(line);
     if (line.empty() || line[0] == '#') continue;
-    if (absl::Status status = ParseLine(line, plan); !status.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("line ", number, ": ", status.message()));
+    if (absl::ConsumePrefix(&line, "fault ")) {
+      faults.emplace_back(number, line);
+    } else {
+      RETURN_IF_ERROR(AtLine(number, ParseLine(line, plan)));
     }
+  }
+  for (const auto& [at, line] : faults) {
+    RETURN_IF_ERROR(AtLine(at, ParseFaultLine(line, plan)));
+  }
+  if (WorkersOf(plan.cluster).empty()) {
+    return absl::InvalidArgumentError("the plan has no worker");
   }
   return plan;
 }

@@ -20,6 +20,27 @@ CostModel DefaultCost() {
 
 }  // namespace
 
+std::vector<SimWorkerOptions> WorkersOf(const SimClusterOptions& options) {
+  if (!options.workers.empty()) return options.workers;
+  std::vector<SimWorkerOptions> workers;
+  auto add = [&](std::string name, WorkerRoles roles) {
+    workers.push_back(options.worker);
+    workers.back().key.name = std::move(name);
+    workers.back().roles = roles;
+  };
+  if (options.both_roles) {
+    add("both", {true, true});
+    return workers;
+  }
+  for (int i = 0; i < options.prefill_workers; ++i) {
+    add(absl::StrCat("prefill", i), {true, false});
+  }
+  for (int i = 0; i < options.decode_workers; ++i) {
+    add(absl::StrCat("decode", i), {false, true});
+  }
+  return workers;
+}
+
 SimCluster::SimCluster(SimClusterOptions options)
     : options_(std::move(options)),
       random_(options_.seed),
@@ -40,30 +61,12 @@ SimCluster::SimCluster(SimClusterOptions options)
   network_->Seed(random_.Next());
   AddHost(kRouter);
   StartRouter();
-  auto start = [this](SimWorkerOptions worker) {
-    const std::string name = worker.key.name;
+  for (const SimWorkerOptions& worker : WorkersOf(options_)) {
+    const std::string& name = worker.key.name;
     names_.push_back(name);
     CHECK(worker_options_.emplace(name, worker).second) << name << " twice";
     AddHost(name);
     StartWorker(worker);
-  };
-  auto named = [this](const std::string& name, WorkerRoles roles) {
-    SimWorkerOptions worker = options_.worker;
-    worker.key.name = name;
-    worker.roles = roles;
-    return worker;
-  };
-  if (!options_.workers.empty()) {
-    for (const SimWorkerOptions& worker : options_.workers) start(worker);
-  } else if (options_.both_roles) {
-    start(named("both", {true, true}));
-  } else {
-    for (int i = 0; i < options_.prefill_workers; ++i) {
-      start(named(absl::StrCat("prefill", i), {true, false}));
-    }
-    for (int i = 0; i < options_.decode_workers; ++i) {
-      start(named(absl::StrCat("decode", i), {false, true}));
-    }
   }
   CHECK(RunUntil([this] { return KnowsAllWorkers(); }, absl::Seconds(10)));
   start_ = clock_.Now();

@@ -43,6 +43,9 @@ struct SimClusterOptions {
   RouterProbe* probe = nullptr;
 };
 
+// The workers that a cluster of these options has, in order.
+std::vector<SimWorkerOptions> WorkersOf(const SimClusterOptions& options);
+
 // A router and its workers: production cores, simulated ports, one thread, one
 // queue of events in the world's time. Each host has a clock of its own, which
 // never shows the world's. Everything that happens is a line of the log; equal

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/model/generate_request.h"
 #include "tools/simulator/fault.h"
 #include "tools/simulator/sim_cluster.h"
 
@@ -52,6 +53,10 @@ struct SimPlan {
 constexpr int SimPreference(TransportKind kind) {
   return kind == TransportKind::kShm ? 20 : 0;
 }
+
+// Makes the request that a run submits; `max_tokens` is left as it is.
+// Precondition: what CheckRequest asks.
+void FillRequest(const SimRequest& planned, GenerateRequest& request);
 
 // A promise that was broken.
 struct Violation {

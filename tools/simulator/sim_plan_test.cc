@@ -96,6 +96,51 @@ TEST(PlanTextTest, NamesTheWrongLine) {
   EXPECT_THAT(error("\nfault flood at 1s"), HasSubstr("line 2: "));
 }
 
+TEST(PlanTextTest, RefusesWhatCannotRun) {
+  const std::string worker = "worker name a roles both";
+  const std::pair<std::string, const char*> wrong[] = {
+      {"fault kill at 1s host nobody", "line 1: host is \"nobody\""},
+      {"fault delay at 1s host router peer nobody", "line 1: peer"},
+      {"fault kill at 1s", "line 1: host"},
+      {"fault kill at inf host router", "line 1: at"},
+      {"fault slow at 1s host decode0 amount nan", "line 1: amount"},
+      {"fault clock-drift at 1s host router amount 0", "line 1: amount"},
+      {"fault late-write at 1s host decode0 amount 2", "line 1: amount"},
+      {worker + "\n" + worker, "line 2: name"},
+      {"worker name router roles both", "line 1: name"},
+      {"worker name a", "line 1: roles"},
+      {worker + " blocks 0", "line 1: blocks"},
+      {worker + " blocks 2000000000", "line 1: blocks"},
+      {worker + " max_rows 0", "line 1: max_rows"},
+      {worker + " transports tcp,tcp", "line 1: transports"},
+      {worker + " lease 0s", "line 1: lease"},
+      {worker + " lease 1s renew_every 2s", "line 1: renew_every"},
+      {"request prompt 0", "line 1: prompt"},
+      {"request prompt 1000000000", "line 1: prompt"},
+      {"request at -1s", "line 1: at"},
+      {"request n 0", "line 1: n"},
+      {"request n 3 best_of 2", "line 1: best_of"},
+      {"request temperature nan", "line 1: sampling.temperature"},
+      {"prefill_workers 1000000", "line 1: prefill_workers"},
+      {"seed 3\nmax_attempts 0", "line 2: max_attempts"},
+      {"latency 1h", "line 1: latency"},
+      {"drain_bound inf", "line 1: drain_bound"},
+      {"prefill_workers 0\ndecode_workers 0", "no worker"},
+  };
+  for (const auto& [text, said] : wrong) {
+    const absl::Status status = ParsePlan(text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(said)) << text;
+  }
+}
+
+TEST(PlanTextTest, AFaultMayComeBeforeItsWorker) {
+  auto plan =
+      ParsePlan("fault kill at 1s host late\nworker name late roles both\n");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->faults[0].host, "late");
+}
+
 // Breaks when fault 3 and request 4 are both there.
 SimReport FakeRun(const SimPlan& plan) {
   SimReport report;
