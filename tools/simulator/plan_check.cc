@@ -93,7 +93,8 @@ absl::Status CheckWorker(const SimWorkerOptions& worker, const SimPlan& plan) {
   }
   for (const SimWorkerOptions& other : plan.cluster.workers) {
     if (other.key.name == name) {
-      XX
+      return Refuse("name", absl::StrCat("\"", name, "\" once more"),
+                    "unlike every other worker's");
     }
   }
   if (plan.cluster.workers.size() >= kMostWorkers) {
