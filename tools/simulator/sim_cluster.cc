@@ -304,7 +304,11 @@ std::string SimCluster::CheckClient(const SimClient& client) const {
                                      request.sampling.seed, sample)) {
       return absl::StrCat("wrong tokens in sample ", sample);
     }
-    if (client.ended && client.ended->ok() &&
+    const auto finish = client.finished.find(sample);
+    const bool stopped = !request.stop.stop_strings.empty() &&
+                         finish != client.finished.end() &&
+                         finish->second == FinishReason::kStop;
+    if (client.ended && client.ended->ok() && !stopped &&
         static_cast<int>(tokens.size()) != request.stop.max_tokens) {
       return "ended well, but short";
     }

@@ -188,10 +188,6 @@ ScenarioResult Case::Finish() {
       !wrong.empty() && result_.failure.empty()) {
     result_.failure = wrong;
   }
-  return FinishUnchecked();
-}
-
-ScenarioResult Case::FinishUnchecked() {
   result_.log = cluster_.log();
   result_.log_hash = cluster_.LogHash();
   return std::move(result_);

@@ -95,8 +95,6 @@ class Case {
   // Besides what was measured: every token is true, nothing leaks and the
   // router's accounts balance.
   ScenarioResult Finish();
-  // Without SimCluster::Check, for texts that end where tokens do not.
-  ScenarioResult FinishUnchecked();
 
  private:
   static SimClusterOptions Listening(SimClusterOptions options,

@@ -135,6 +135,8 @@ ScenarioResult FailedPostIsNacked(uint64_t seed) {
     if (!disturbed) {
       undisturbed = run.Elapsed();
       landed_undisturbed = landed;
+      ScenarioResult result = run.Finish();
+      if (!result.failure.empty()) return result;
       continue;
     }
     run.Equal("finished", run.Finished(), 10);
@@ -202,20 +204,50 @@ ScenarioResult SourcePinnedUntilSent(uint64_t seed) {
 
 ScenarioResult PreemptedPrefillIsRecomputed(uint64_t seed) {
   SimClusterOptions options = CaseOptions(seed, 1, 1);
-  options.both_roles = true;
-  options.worker.blocks = 40;
-  options.worker.engine.prefill_chunk = 16;
+  SimWorkerOptions prefill = options.worker, decode = options.worker;
+  prefill.key.name = "prefill0";
+  prefill.roles = {true, true};
+  prefill.blocks = 60;
+  prefill.engine.prefill_chunk = 16;
+  decode.key.name = "decode0";
+  decode.roles = {false, true};
+  decode.blocks = 512;
+  options.workers = {prefill, decode};
+  LegPair::Leg older;
   Case run(options);
-  int64_t needed = 0;
-  for (int i = 0; i < 12; ++i) {
-    const int prompt = 40 + 20 * i;
-    run.Submit(prompt, 60);
-    needed += prompt + 59;
+  // Older answers of prefill's own, which take a block each every 16 steps.
+  constexpr int kAnswers = 8, kTokens = 80;
+  LegRequest leg;
+  leg.request.id = RequestId(100);
+  leg.request.prompt.assign(16, 7);
+  leg.request.stop.max_tokens = kTokens;
+  leg.request.n = kAnswers;
+  leg.attempt = AttemptId(1);
+  leg.worker_incarnation = run.worker("prefill0").key().incarnation;
+  run.On("prefill0", [&](WorkerCore& core) {
+    core.StartLeg(LegKind::kDecode, leg, &older);
+  });
+  int64_t needed = 16 + kAnswers * (kTokens - 1);
+  // Too many tokens for prefill to serve these alone.
+  for (int i = 0; i < 4; ++i) {
+    run.Submit(320, 700);
+    needed += 320;
   }
   run.RunUntilIdle();
-  run.Equal("finished", run.Finished(), 12);
-  run.AtLeast("rows computed again",
-              run.worker("both").backend().rows_computed() - needed, 16);
+  const auto& placed = run.probe().placements;
+  run.Equal("finished", run.Finished(), 4);
+  run.Equal("handed off",
+            std::count_if(placed.begin(), placed.end(),
+                          [](const PlacementFacts& facts) {
+                            return facts.prefill == "prefill0" &&
+                                   facts.decode == "decode0";
+                          }),
+            4);
+  run.Equal("older tokens", older.tokens, kAnswers * kTokens);
+  run.AtLeast("rows that prefill computed again",
+              run.worker("prefill0").backend().rows_computed() - needed, 16);
+  run.Equal("rows computed by decode",
+            run.worker("decode0").backend().rows_computed(), 4 * 699);
   return run.Finish();
 }
 
@@ -290,8 +322,9 @@ std::vector<Scenario> HandoffScenarios() {
       {"preempted-prefill-is-recomputed",
        {10},
        "an empty or garbage handoff after prefill was preempted",
-       "12 of 12 finish with true tokens though some prompts are computed "
-       "again",
+       "4 of 4 handoffs finish with true tokens though prefill, where older "
+       "answers grow, computes some prompts again; decode computes its "
+       "699 rows of each and no more",
        PreemptedPrefillIsRecomputed},
       {"only-a-verified-commit-starts-decode",
        {11},

@@ -10,8 +10,10 @@ namespace penstock {
 namespace {
 
 ScenarioResult DeadPrefillLeavesDecodeHealthy(uint64_t seed) {
-  Case run(CaseOptions(seed, 2, 1));
-  SimClient* steady = run.Submit(10, 300);
+  SimClusterOptions options = CaseOptions(seed, 2, 1);
+  options.worker.blocks = 256;
+  Case run(options);
+  SimClient* steady = run.Submit(10, 1500);
   run.RunUntil("decoding began", [&] { return !steady->tokens.empty(); });
   int unhealthy = 0;
   absl::Duration since, longest;
@@ -26,15 +28,30 @@ ScenarioResult DeadPrefillLeavesDecodeHealthy(uint64_t seed) {
     longest = std::max(longest, run.Elapsed() - since);
   });
   since = run.Elapsed();
-  // Transfers stay stuck in every phase, and their prefill dies.
+  // Transfers get stuck when granted, or with pages under way, and their
+  // prefill dies.
+  const auto& pages = run.cluster().network().pages_in_flight();
+  int granted = 0, under_way = 0, stuck = 0;
   for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < 2; ++i) run.Submit(120, 8);
-    run.RunFor(absl::Microseconds(900) * (round + 1));
-    run.cluster().Kill("prefill0");
-    run.RunFor(absl::Milliseconds(30));
-    run.cluster().Restart("prefill0");
+    SimClient* client = run.Submit(120, 8);
+    run.RunUntil("a transfer is in its phase", [&] {
+      return run.Blocks("decode0").in_transfer > 0 &&
+             (round % 2 == 0 || !pages.empty());
+    });
+    ++(pages.empty() ? granted : under_way);
+    const std::string dying = run.probe().placements.back().prefill;
+    run.cluster().Kill(dying);
+    run.RunFor(absl::Microseconds(500));
+    stuck += run.Blocks("decode0").in_transfer > 0;
+    run.RunUntil("the request ends", [&] { return client->ended.has_value(); });
+    run.cluster().Restart(dying);
+    run.RunFor(absl::Milliseconds(100));
   }
+  run.True("the steady request ran through all of them", !steady->ended);
   run.RunUntilIdle();
+  run.Equal("deaths before a page was sent", granted, 5);
+  run.Equal("deaths with pages under way", under_way, 5);
+  run.Equal("transfers that stayed behind", stuck, 10);
   run.Equal("times that decode was not ready", unhealthy, 0);
   run.True("the steady request finished", steady->ended->ok());
   run.AtMost("its longest time without a token", longest,
@@ -174,8 +191,9 @@ std::vector<Scenario> RoutingScenarios() {
       {"dead-prefill-leaves-decode-healthy",
        {20},
        "prefill dies, then the orchestrator kills decode",
-       "decode stays ready through 10 deaths of its prefill worker, and its "
-       "own request never waits 10 ms for a token",
+       "decode stays ready through 10 deaths of prefill workers, before the "
+       "first page and with pages under way, and its own request never waits "
+       "10 ms for a token",
        DeadPrefillLeavesDecodeHealthy},
       {"hot-prefix-spreads",
        {22},

@@ -163,10 +163,9 @@ std::vector<Scenario> SchedulingScenarios() {
       {"ranks-fail-together",
        {14},
        "tensor-parallel ranks hang: values of one rank gate a collective",
-       "on 4 simulated ranks that see nothing but the leader's plan, two steps "
-       "that fail on one rank fail their requests on all; no rank waits, and "
-       "10 "
-       "of 10 finish afterwards",
+       "ranks are simulated (a step lasts as long as its slowest of 4; one "
+       "that fails fails it on all): two failed steps fail the requests in "
+       "them by name, and 10 of 10 finish afterwards",
        RanksFailTogether},
       {"holders-run-before-waiters",
        {15},
