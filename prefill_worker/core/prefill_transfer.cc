@@ -192,14 +192,18 @@ void PrefillTransfer::ShareBlocks(int last) {
 }
 
 void PrefillTransfer::PostBlocks(int last) {
-  const Sequence& sequence = *context_->engine->Find(sequence_);
+  for (Chunk& chunk : std::exchange(again_, {})) {
+    if (chunk.first_block + chunk.blocks <= last) {
+      Post(std::move(chunk));
+    } else {
+      again_.push_back(std::move(chunk));
+    }
+  }
   Chunk chunk;
   chunk.first_block = next_block_;
-  while (next_block_ < last && granted_.contains(next_block_)) {
-    chunk.pins.push_back(
-        context_->pool->Pin(sequence.blocks[next_block_++].ref()));
-  }
-  if (chunk.pins.empty()) return;
+  while (next_block_ < last && granted_.contains(next_block_)) ++next_block_;
+  chunk.blocks = next_block_ - chunk.first_block;
+  if (chunk.blocks == 0) return;
   chunk.number = next_chunk_++;
   Post(std::move(chunk));
 }
@@ -207,10 +211,13 @@ void PrefillTransfer::PostBlocks(int last) {
 void PrefillTransfer::Post(Chunk chunk) {
   ++chunk.attempts;
   chunk.via = &routes_.best();
+  const Sequence& sequence = *context_->engine->Find(sequence_);
   std::vector<PageWrite> writes;
-  for (size_t i = 0; i < chunk.pins.size(); ++i) {
-    writes.push_back({chunk.pins[i].ref().index,
-                      granted_.at(chunk.first_block + static_cast<int>(i)),
+  for (int i = 0; i < chunk.blocks; ++i) {
+    const int block = chunk.first_block + i;
+    chunk.pins.push_back(context_->pool->Pin(sequence.blocks[block].ref()));
+    writes.push_back({chunk.pins.back().ref().index,
+                      granted_.at(block),
                       {0, context_->layout.layers}});
   }
   PostId post =
@@ -231,8 +238,10 @@ void PrefillTransfer::OnCompletion(TransportKind via,
   auto node = posts_.extract(PostKey{via, completion.post});
   if (node.empty()) return;
   Chunk chunk = std::move(node.mapped());
+  // The pages are the sequence's again: when it is preempted they can go, and
+  // what is asked for once more is sent when they are back.
+  chunk.pins.clear();
   if (state_ == PrefillState::kAborting) {
-    chunk.pins.clear();
     MaybeQuiesce();
     return;
   }
@@ -246,7 +255,6 @@ void PrefillTransfer::OnCompletion(TransportKind via,
   routes_.Carried(chunk.via, completion.bytes);
   chunk.checksums = completion.checksums;
   Send(ChunkDone{id_, chunk.number, chunk.first_block, chunk.checksums, {}});
-  // Pins stay until CommitAck: a Nack may ask for the pages again.
   int number = chunk.number;
   done_.emplace(number, std::move(chunk));
   if (posts_.empty() && state_ == PrefillState::kSending) {
@@ -256,6 +264,7 @@ void PrefillTransfer::OnCompletion(TransportKind via,
 }
 
 void PrefillTransfer::OnNack(const ChunkNack& message) {
+  if (state_ >= PrefillState::kAcked) return;
   auto node = done_.extract(message.chunk);
   if (node.empty()) return;
   if (state_ == PrefillState::kSent) {
@@ -272,7 +281,6 @@ void PrefillTransfer::OnNack(const ChunkNack& message) {
 
 void PrefillTransfer::Retry(Chunk chunk, const std::string& why) {
   if (chunk.attempts >= context_->options.max_chunk_attempts) {
-    chunk.pins.clear();
     FailKeeping(MakeError(ErrorReason::kTransferFailed, why));
     return;
   }
@@ -280,7 +288,11 @@ void PrefillTransfer::Retry(Chunk chunk, const std::string& why) {
   if (chunk.via != &routes_.best()) {
     Sometimes<"a chunk went on over another transport">();
   }
-  Post(std::move(chunk));
+  again_.push_back(std::move(chunk));
+  SendReadyBlocks();
+  if (posts_.empty() && state_ == PrefillState::kSending) {
+    Move(state_, PrefillState::kComputing);
+  }
 }
 
 void PrefillTransfer::OnScored(PromptLogprobs part) {
@@ -355,7 +367,7 @@ KvManifest PrefillTransfer::MakeManifest() {
 }
 
 void PrefillTransfer::MaybeCommit() {
-  if (drawn_.empty() || state_ != PrefillState::kComputing ||
+  if (drawn_.empty() || state_ != PrefillState::kComputing || !again_.empty() ||
       next_block_ < prompt_blocks()) {
     return;
   }
@@ -436,7 +448,6 @@ void PrefillTransfer::MaybeQuiesce() {
 void PrefillTransfer::Release() {
   CancelTimers();
   if (sequence_) context_->engine->Remove(std::exchange(sequence_, {}));
-  done_.clear();
   Move(state_, PrefillState::kReleased);
 }
 

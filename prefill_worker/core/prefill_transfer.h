@@ -60,9 +60,10 @@ class PrefillTransfer : public SequenceListener {
   struct Chunk {
     int number = 0;
     int first_block = 0;
+    int blocks = 0;
     int attempts = 0;
-    KvTransport* via = nullptr;  // of the last attempt
-    std::vector<TransferPin> pins;
+    KvTransport* via = nullptr;       // of the last attempt
+    std::vector<TransferPin> pins;    // while it is posted
     std::vector<uint64_t> checksums;  // once complete
   };
   // Each transport numbers its own posts.
@@ -116,7 +117,8 @@ class PrefillTransfer : public SequenceListener {
   int next_block_ = 0;               // first block not posted yet
   int next_chunk_ = 0;
   std::map<PostKey, Chunk> posts_;  // in flight
-  std::map<int, Chunk> done_;       // by number; kept for a Nack
+  std::map<int, Chunk> done_;       // by number, for a Nack
+  std::vector<Chunk> again_;        // wait to be sent once more
   uint64_t bytes_ = 0;
   std::vector<AnswerDraws> drawn_;  // of each answer; empty until then
   Instant first_token_at_;

@@ -364,4 +364,19 @@ std::string Invariants::OpenRequests() const {
   return names;
 }
 
+std::string Invariants::Workers() const {
+  std::string text;
+  for (SimWorker* worker : cluster_->Living()) {
+    const BlockCounts blocks = worker->core().pool().counts();
+    const WorkerLoad load = worker->core().Load();
+    absl::StrAppend(&text, "; ", worker->key().name, " blocks ", blocks.active,
+                    " active ", blocks.in_transfer, " in transfer ",
+                    blocks.quarantined, " quarantined ", blocks.cached,
+                    " cached ", blocks.free, " free, requests ",
+                    load.active_requests, " running ", load.queued_requests,
+                    " waiting");
+  }
+  return text;
+}
+
 }  // namespace penstock

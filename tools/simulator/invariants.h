@@ -36,6 +36,8 @@ class Invariants {
   int64_t rows_computed() const { return rows_computed_; }
   // Whom the run waits for, for a report that it waits too long.
   std::string OpenRequests() const;
+  // What each worker holds, and what waits there.
+  std::string Workers() const;
 
  private:
   struct Watched {

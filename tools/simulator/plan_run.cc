@@ -121,7 +121,8 @@ SimReport PlanRun::Run(bool trace) {
     Break({"everything drains",
            absl::StrCat(
                "not idle after ", absl::FormatDuration(plan_.drain_bound),
-               " without faults; open: ", invariants_.OpenRequests())});
+               " without faults; open: ", invariants_.OpenRequests(),
+               invariants_.Workers())});
   }
   // What is kept for a next attempt goes when its lease ends.
   if (report_.ok()) {
