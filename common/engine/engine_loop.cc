@@ -110,10 +110,10 @@ int EngineLoop::Available() const {
   return counts.free + counts.cached + kept;
 }
 
-std::optional<std::vector<BlockHold>> EngineLoop::TryReserve(int count) {
-  BlockCounts counts = ports_.pool->counts();
+std::optional<std::vector<BlockHold>> EngineLoop::TryReserve(int count,
+                                                             int held) {
   int available = Available();
-  bool idle = available == counts.total();
+  bool idle = available + held == ports_.pool->total();
   int margin = idle ? 0 : options_.watermark_blocks;
   if (available < count + margin) return std::nullopt;
   return Allocate(count);

@@ -110,8 +110,9 @@ class EngineLoop {
   Sequence* Find(SequenceId id);
 
   // Blocks for an arriving handoff: evicts cached ones and gives up kept ones
-  // if needed, keeps the watermark. nullopt: not now.
-  std::optional<std::vector<BlockHold>> TryReserve(int count);
+  // if needed, keeps the watermark unless the worker is idle but for `held`
+  // blocks, which the caller holds alone. nullopt: not now.
+  std::optional<std::vector<BlockHold>> TryReserve(int count, int held = 0);
 
   // Whether `tokens` positions can ever fit the pool: kKvTooSmall if not.
   absl::Status CheckFits(int tokens) const;

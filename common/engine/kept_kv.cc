@@ -74,14 +74,20 @@ int KeptKv::Look(RequestId request, absl::Span<const TokenId> history) const {
 }
 
 int KeptKv::Reclaimable(const BlockPool& pool) const {
+  const std::map<BlockRef, int> holds = Holds();
+  return static_cast<int>(
+      std::count_if(holds.begin(), holds.end(), [&](const auto& held) {
+        return pool.References(held.first) == held.second &&
+               pool.StateOf(held.first.index) == BlockState::kActive;
+      }));
+}
+
+std::map<BlockRef, int> KeptKv::Holds() const {
   std::map<BlockRef, int> holds;
   for (const auto& [request, entry] : kept_) {
     for (const BlockHold& hold : entry.prefix.blocks) ++holds[hold.ref()];
   }
-  return static_cast<int>(
-      std::count_if(holds.begin(), holds.end(), [&](const auto& held) {
-        return pool.References(held.first) == held.second;
-      }));
+  return holds;
 }
 
 bool KeptKv::DropOldest() {

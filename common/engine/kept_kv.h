@@ -58,6 +58,8 @@ class KeptKv {
     uint64_t order = 0;
   };
 
+  // How often each block is held here.
+  std::map<BlockRef, int> Holds() const;
   void Drop(RequestId request);
   TimerId ArmExpiry(RequestId request);
 

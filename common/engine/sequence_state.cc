@@ -81,6 +81,7 @@ absl::StatusOr<SampledToken> TakeDraw(Reader& reader,
   ASSIGN_OR_RETURN(drawn.logprobs.logprob,
                    reader.TakeNumber("log-probability"));
   ASSIGN_OR_RETURN(drawn.mirostat_mu, reader.TakeNumber("mirostat_mu"));
+  if (!std::isfinite(drawn.mirostat_mu)) return Bad("mirostat_mu is infinite");
   ASSIGN_OR_RETURN(uint32_t best, reader.Take<uint32_t>("best tokens"));
   if (best > static_cast<uint32_t>(std::max(most, 0))) {
     return Bad(absl::StrCat(best, " best tokens; at most ", most, " asked"));

@@ -29,6 +29,11 @@ void DecodeRole::StartLeg(LegRequest leg, LegSink* sink) {
   if (transfer == nullptr) {
     transfer = std::make_unique<DecodeTransfer>(context_, id);
     uncredited_.push_back(id);
+  } else if (transfer->released()) {
+    // Its other half came and went first.
+    sink->OnFinished(
+        MakeError(ErrorReason::kTransferFailed, "the prefill worker gave up"));
+    return;
   } else if (transfer->has_leg()) {
     sink->OnFinished(MakeError(ErrorReason::kInternal, "leg runs already"));
     return;
@@ -64,6 +69,10 @@ void DecodeRole::OnOffer(const WorkerKey& peer, Offer offer) {
   if (transfer != nullptr) {
     if (transfer->has_offer() && transfer->peer() != peer) {
       reject(ErrorReason::kIncompatibleWorker, "another worker offered it");
+      return;
+    }
+    if (transfer->state() >= DecodeState::kRevoking) {
+      reject(ErrorReason::kTransferFailed, "the transfer has ended here");
       return;
     }
     transfer->OnOffer(peer, std::move(offer));

@@ -151,14 +151,32 @@ int DecodeTransfer::GrowthBlocks() const {
 bool DecodeTransfer::ReserveBlocks() {
   const int full = static_cast<int>(history_.size()) / kBlockTokens;
   std::vector<BlockHold> have = context_->cache->Match(root_, history_, full);
-  KeptKv::Prefix kept = context_->kept->Take(id_.request, history_);
-  const size_t kept_blocks = kept.computed / kBlockTokens;
-  const bool go_on = kept_blocks > have.size();
-  const int leading = static_cast<int>(go_on ? kept_blocks : have.size());
+  const bool go_on =
+      context_->kept->Look(id_.request, history_) / kBlockTokens >
+      static_cast<int>(have.size());
+  if (go_on) {
+    // Whole blocks only.
+    KeptKv::Prefix kept = context_->kept->Take(id_.request, history_);
+    have = std::move(kept.blocks);
+    have.erase(have.begin() + kept.computed / kBlockTokens, have.end());
+  }
+  const int leading = static_cast<int>(have.size());
   const int growth = GrowthBlocks();
-  auto fresh = context_->engine->TryReserve(prompt_blocks() + growth - leading);
+  // What only this transfer holds is no reason to keep a margin.
+  const auto own =
+      std::count_if(have.begin(), have.end(), [&](const BlockHold& hold) {
+        return context_->pool->References(hold.ref()) == 1;
+      });
+  auto fresh = context_->engine->TryReserve(prompt_blocks() + growth - leading,
+                                            static_cast<int>(own));
   if (!fresh.has_value()) {
-    if (kept.computed > 0) context_->kept->Keep(id_.request, std::move(kept));
+    if (go_on) {
+      const int computed = leading * kBlockTokens;
+      context_->kept->Keep(id_.request,
+                           {{history_.begin(), history_.begin() + computed},
+                            std::move(have),
+                            computed});
+    }
     return false;
   }
   for (int i = 0; i < growth; ++i) {
@@ -167,8 +185,6 @@ bool DecodeTransfer::ReserveBlocks() {
   }
   if (go_on) {
     Sometimes<"decode went on from pages that it had kept">();
-    kept.blocks.resize(kept_blocks);
-    have = std::move(kept.blocks);
   }
   have_blocks_ = leading;
   blocks_ = std::move(have);
@@ -258,8 +274,8 @@ void DecodeTransfer::OnAbort(const Abort& message) {
 }
 
 void DecodeTransfer::OnFenceAck() {
+  // Poll sees it, after what has landed.
   fence_acked_ = true;
-  Poll();
 }
 
 void DecodeTransfer::OnPeerLost(const absl::Status& why) {
@@ -283,7 +299,7 @@ void DecodeTransfer::Fail(const absl::Status& status) {
     case DecodeState::kMapped:
     case DecodeState::kReceiving:
     case DecodeState::kCommitted:
-      if (offer_.has_value() && state_ != DecodeState::kCommitted) {
+      if (offer_.has_value()) {
         Send(Abort{id_, status.code(), std::string(status.message())});
       }
       context_->probe->TransferEnded(
