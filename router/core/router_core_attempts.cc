@@ -23,7 +23,8 @@ absl::StatusOr<Placement> RouterCore::Place(
   const int prompt = static_cast<int>(r.request.prompt.size());
   RequestFacts facts;
   facts.prompt_tokens = HistoryTokens(r);
-  facts.max_tokens = r.request.stop.max_tokens - (facts.prompt_tokens - prompt);
+  facts.max_tokens = std::max(
+      0, r.request.stop.max_tokens - (facts.prompt_tokens - prompt));
   const std::vector<KeptPrefix> kept = KeptFor(r);
   // A prompt that is to be scored is computed in full.
   if (r.request.prompt_logprobs < 0 || r.delivered.scored() == prompt) {
@@ -114,7 +115,8 @@ void RouterCore::Start(Request& r, const Placement& placement) {
   MergeOptions merge;
   merge.samples = r.request.n;
   merge.deferred = r.request.deferred();
-  merge.max_tokens = r.request.stop.max_tokens;
+  // What is asked for none is drawn from once, so that it has an end.
+  merge.max_tokens = std::max(1, r.request.stop.max_tokens);
   merge.starts = r.delivered.starts();
   if (r.request.prompt_logprobs >= 0) {
     merge.scored_prompt = static_cast<int>(r.request.prompt.size());

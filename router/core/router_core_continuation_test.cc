@@ -344,5 +344,17 @@ TEST_F(RouterCoreContinuationTest, MoreThanWasAskedForIsAnError) {
   EXPECT_THAT(client_.ids, IsEmpty());
 }
 
+// A prompt that is only scored is drawn from once all the same.
+TEST_F(RouterCoreContinuationTest, WhoAsksForNoTokenGetsTheOneThatEndsIt) {
+  Cluster(0, 1);
+  GenerateRequest request = Request(9);
+  request.stop.max_tokens = 0;
+  Submit(request);
+  core_->OnLegFrame(d_, FakeFrame(0, 1, FinishReason::kLength));
+  EXPECT_TRUE(client_.ended);
+  EXPECT_TRUE(client_.status.ok()) << client_.status;
+  EXPECT_EQ(client_.ids.size(), 1u);
+}
+
 }  // namespace
 }  // namespace penstock
