@@ -218,11 +218,12 @@ absl::Status RouterCore::OnRegister(const WorkerInfo& info) {
 
 absl::Status RouterCore::OnLoad(const WorkerKey& worker,
                                 const WorkerLoad& load) {
-  const WorkerView* before = workers_.Find(worker);
-  const bool changed =
-      before != nullptr && before->reported.health != load.health;
+  const WorkerView* view = workers_.Find(worker);
+  const WorkerHealth before =
+      view != nullptr ? view->reported.health : WorkerHealth::kLoading;
   RETURN_IF_ERROR(workers_.Report(worker, load));
-  if (changed) OnHealthChanged(worker, load.health);
+  const WorkerHealth now = workers_.Find(worker)->reported.health;
+  if (now != before) OnHealthChanged(worker, now);
   Pump();
   return absl::OkStatus();
 }

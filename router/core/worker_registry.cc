@@ -99,7 +99,12 @@ absl::Status WorkerRegistry::Register(const WorkerInfo& info) {
                              });
   if (at != view_.workers.end() && at->info.key.name == info.key.name) {
     WorkerKey old = at->info.key;
-    if (old == info.key) return absl::OkStatus();
+    if (old == info.key) {
+      // On a new stream; what was asked for on the old one may never come.
+      Record& record = records_.at(at->slot);
+      record.awaiting_snapshot = record.awaiting_replay = false;
+      return absl::OkStatus();
+    }
     Lose(old, MakeError(ErrorReason::kWorkerLost,
                         absl::StrCat("worker ", old.name, " restarted")));
     return Register(info);
@@ -133,7 +138,9 @@ absl::Status WorkerRegistry::Report(const WorkerKey& worker,
       load.free_blocks > load.total_blocks) {
     return Invalid("load", "is out of range");
   }
+  const bool drains = view->drains();
   view->reported = load;
+  if (drains) view->reported.health = WorkerHealth::kDraining;
   view->reserved_at_report = view->reserved;
   view->suspect = false;
   Record& record = records_.at(view->slot);

@@ -74,13 +74,15 @@ class WorkerRegistry {
 
   // Adds a worker, not ready before its first heartbeat says so. A worker of
   // the same name is lost first, unless it is the same incarnation saying the
-  // same again: then nothing changes. kIncompatibleWorker: other content than
-  // the router's; kInvalidField: no name, role, address or transport, sizes
-  // below zero; kQueueFull: max_workers reached. Layouts may differ between
-  // workers: policies pair equal ones only.
+  // same again: then only what it was asked to send is forgotten.
+  // kIncompatibleWorker: other content than the router's; kInvalidField: no
+  // name, role, address or transport, sizes below zero; kQueueFull: max_workers
+  // reached. Layouts may differ between workers: policies pair equal ones only.
   absl::Status Register(const WorkerInfo& info);
 
-  // kWorkerLost when the worker is unknown: it has to register again.
+  // kWorkerLost when the worker is unknown: it has to register again. A worker
+  // that drains does so until its end, whatever a report that was under way
+  // says.
   absl::Status Report(const WorkerKey& worker, const WorkerLoad& load);
 
   // It refuses work, as its next report will say. False: that was known, or the

@@ -253,6 +253,32 @@ TEST_F(WorkerRegistryTest, AsksOnceForMissingEvents) {
   EXPECT_EQ(registry_.prefixes().memberships(), 2u);
 }
 
+// A new stream of the same life does not know what the old one was asked for.
+TEST_F(WorkerRegistryTest, RegisteringAgainForgetsWhatWasAskedFor) {
+  ASSERT_TRUE(registry_.Register(Info("a")).ok());
+  CacheEvent orphan{1, BlocksStored{BlockHash(9), {BlockHash(10)}}};
+  EXPECT_EQ(registry_.ApplyEvents(a_, {orphan}).resend_from, 0u);
+  ASSERT_TRUE(registry_.Register(Info("a")).ok());
+  EXPECT_EQ(registry_.ApplyEvents(a_, {orphan}).resend_from, 0u);
+  registry_.ApplySnapshot(a_, {1, {}});
+  CacheEvent gap{4, BlocksStored{BlockHash(), {BlockHash(1)}}};
+  EXPECT_EQ(registry_.ApplyEvents(a_, {gap}).resend_from, 2u);
+  ASSERT_TRUE(registry_.Register(Info("a")).ok());
+  EXPECT_EQ(registry_.ApplyEvents(a_, {gap}).resend_from, 2u);
+}
+
+TEST_F(WorkerRegistryTest, AWorkerThatDrainsDoesSoUntilItsEnd) {
+  ASSERT_TRUE(registry_.Register(Info("a")).ok());
+  ASSERT_TRUE(registry_.Report(a_, Ready()).ok());
+  EXPECT_TRUE(registry_.NoteDraining(a_));
+  ASSERT_TRUE(registry_.Report(a_, Ready(3)).ok());
+  EXPECT_TRUE(registry_.Find(a_)->drains());
+  EXPECT_EQ(registry_.Find(a_)->reported.active_requests, 3);
+  ASSERT_TRUE(registry_.Register(Info("a", 2)).ok());
+  ASSERT_TRUE(registry_.Report({"a", Incarnation(2)}, Ready()).ok());
+  EXPECT_TRUE(registry_.Find({"a", Incarnation(2)})->ready());
+}
+
 TEST_F(WorkerRegistryTest, AnUnknownParentAsksForASnapshot) {
   ASSERT_TRUE(registry_.Register(Info("a")).ok());
   CacheEvent orphan{1, BlocksStored{BlockHash(9), {BlockHash(10)}}};
