@@ -161,7 +161,7 @@ AttemptStep Attempt::Advance() {
   // A complete answer needs nobody's acceptance any more.
   if (state_ == AttemptState::kOpening && (accepted || merger_.complete())) {
     MoveTo(AttemptState::kAccepted);
-    step.admitted = true;
+    admitted_ = step.admitted = true;
   }
   if (state_ == AttemptState::kOpening) return step;
   step.frames = merger_.Take();
@@ -218,8 +218,9 @@ AttemptStep Attempt::OnLegDone(LegKind kind) {
 AttemptStep Attempt::OnLegFailed(LegKind kind) {
   if (!AnyOpen()) return EndWithReason();
   AttemptStep step;
-  if (kind == LegKind::kPrefill && state_ == AttemptState::kStreaming) {
-    // Its token is delivered. Either decode has the KV, and shows it by
+  if (kind == LegKind::kPrefill && state_ == AttemptState::kStreaming &&
+      merger_.prefilled()) {
+    // Its tokens are delivered. Either decode has the KV, and shows it by
     // decoding, or it learns of the failure as we did.
     Sometimes<"prefill failed after its token was delivered">();
     if (!merger_.decoding()) step.next = AttemptStep::Next::kAwait;
@@ -246,9 +247,9 @@ AttemptStep Attempt::OnWorkerLost(LegKind kind, const absl::Status& why) {
 
 AttemptStep Attempt::OnTimeout() {
   if (ended()) return {};
-  // A prefill that failed after its token, when decode went on after all.
-  const bool settled =
-      state_ != AttemptState::kSettling && decode_.open() && merger_.decoding();
+  // A prefill that failed after its tokens, when decode went on after all.
+  const bool settled = state_ != AttemptState::kSettling && decode_.open() &&
+                       merger_.prefilled() && merger_.decoding();
   return settled ? AttemptStep() : EndWithReason();
 }
 

@@ -83,6 +83,8 @@ class Attempt {
   AttemptId id() const { return id_; }
   AttemptState state() const { return state_; }
   bool ended() const { return state_ >= AttemptState::kSucceeded; }
+  // Every leg was accepted, whatever came of it.
+  bool admitted() const { return admitted_; }
   const Leg& decode() const { return decode_; }
   const std::optional<Leg>& prefill() const { return prefill_; }
   // Legs that WorkerLegs has not ended.
@@ -109,6 +111,7 @@ class Attempt {
 
   AttemptId id_;
   AttemptState state_ = AttemptState::kOpening;
+  bool admitted_ = false;
   Leg decode_;
   std::optional<Leg> prefill_;
   FrameMerger merger_;

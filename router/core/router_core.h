@@ -42,7 +42,8 @@ class RouterCore {
     int max_running = 256;  // requests with an attempt under way
     int max_queued = 1024;  // requests that wait for a place
     // Attempts in a row that give the client nothing new; any token begins the
-    // count anew.
+    // count anew. A worker that drains before it begins does not count, nor one
+    // that is full when the client has tokens already.
     int max_attempts = 3;
     // Later attempts that have given nothing yet: at most this share of the
     // requests running, or this many (at least 1) if that is more. What is
@@ -133,6 +134,7 @@ class RouterCore {
   absl::Status CheckAccounting() const;
 
  private:
+  using WorkerNames = std::vector<std::string>;
   // Highest priority first, then order of arrival.
   using QueueKey = std::pair<int64_t, uint64_t>;
 
@@ -149,12 +151,14 @@ class RouterCore {
     std::optional<Attempt> attempt;  // the last one
     int attempts = 0;
     int fruitless = 0;      // of those, the last ones, with nothing delivered
+    int refusals = 0;       // beside these: workers that would not begin
     bool retrying = false;  // the attempt counts against the retry budget
     bool moving = false;    // the next one does not
     Instant not_before;     // of the next one
     absl::Status failure;   // of the last one
-    std::vector<KeptPrefix> kept;  // for this request, since earlier attempts
-    bool admitted = false;         // the client was told
+    std::vector<WorkerNames> avoid;  // after it; whom rather, first
+    std::vector<KeptPrefix> kept;    // for this request, since earlier attempts
+    bool admitted = false;           // the client was told
     Delivered delivered;
     FinishReason finish = FinishReason::kNone;
     Usage usage;
@@ -202,7 +206,16 @@ class RouterCore {
   bool MayRetry(const Request& request, const absl::Status& status) const;
   bool RetryBudgetLeft() const;
   void EndRetrying(Request& request);
-  absl::StatusOr<Placement> PlaceAgain(const Request& request, Blame blame);
+  // The end of an attempt that says nothing of the request: its worker only
+  // would not begin with it. A request that has given tokens waits for a place
+  // until its deadline.
+  bool IsMereRefusal(const Request& request, const absl::Status& status) const;
+  // Whom the next attempt leaves out, in order of preference.
+  std::vector<WorkerNames> WhomToAvoid(const Request& request,
+                                       Blame blame) const;
+  // The first of the choices that leads to a place.
+  absl::StatusOr<Placement> PlaceAvoiding(
+      const Request& request, absl::Span<const WorkerNames> choices);
   void StartAgain(Request& request, const Placement& placement);
   // Until a later Pump finds it a place.
   void WaitForPlace(Request& request);

@@ -91,6 +91,8 @@ void RouterCore::SendLeg(const Request& r, LegKind kind,
 }
 
 void RouterCore::Start(Request& r, const Placement& placement) {
+  // What it waits for is of the attempt before.
+  ports_.timers->Cancel(std::exchange(r.wait_timer, 0));
   r.kept = KeptFor(r);
   if (r.attempts++ == 0) ++running_;
   ++r.fruitless;
@@ -227,8 +229,7 @@ void RouterCore::Deliver(Request& r, TokenFrame frame) {
       frame.usage.completion_tokens = r.delivered.tokens();
     }
   }
-  r.fruitless = 0;
-  EndRetrying(r);
+  r.fruitless = r.refusals = 0;
   if (frame.finish != FinishReason::kNone) {
     r.finish = frame.finish;
     r.usage = frame.usage;

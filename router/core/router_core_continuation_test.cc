@@ -160,7 +160,12 @@ TEST_F(RouterCoreContinuationTest, ARefusalSaysThatTheWorkerDrains) {
     ASSERT_TRUE(core_->Submit(Request(9), &client).ok());
     EXPECT_NE(Leg(legs_.Last(kD)).worker.name, drained);
   }
+  // A report that was under way changes nothing; a new life does.
   Beat({drained, Incarnation(1)}, WorkerHealth::kReady);
+  FakeClient late;
+  ASSERT_TRUE(core_->Submit(Request(9), &late).ok());
+  EXPECT_NE(Leg(legs_.Last(kD)).worker.name, drained);
+  Add(drained, false, true, 2);
   FakeClient later;
   ASSERT_TRUE(core_->Submit(Request(9), &later).ok());
   EXPECT_EQ(Leg(legs_.Last(kD)).worker.name, drained);
@@ -331,6 +336,81 @@ TEST_F(RouterCoreContinuationTest, TheDeadlineIsTheClients) {
             absl::Seconds(1) - options_.retry_pause);
   Pass(absl::Seconds(1));
   EXPECT_EQ(Reason(), ErrorReason::kDeadline);
+}
+
+TEST_F(RouterCoreContinuationTest, ARefusalByADrainingWorkerIsNoAttempt) {
+  options_.max_attempts = 1;
+  Cluster(0, 3);
+  Submit(Request(9));
+  for (int refusal = 0; refusal < 2; ++refusal) {
+    core_->OnLegFinished(legs_.Last(kD),
+                         MakeError(ErrorReason::kDraining, "no more"));
+    ASSERT_FALSE(client_.ended) << client_.status;
+    Pass(4 * options_.retry_pause);
+  }
+  ASSERT_EQ(legs_.legs.size(), 3u);
+  core_->OnLegFrame(legs_.Last(kD), FakeFrame(0, 1, FinishReason::kStop));
+  EXPECT_TRUE(client_.status.ok());
+}
+
+// Full workers do not end what has begun; nor are they asked without a pause.
+TEST_F(RouterCoreContinuationTest, WhatHasGivenTokensWaitsForAPlace) {
+  options_.max_attempts = 2;
+  Cluster(0, 2);
+  GenerateRequest request = Request(9);
+  request.timeout = absl::Minutes(1);
+  Submit(request);
+  core_->OnLegFrame(d_, FakeFrame(0, 1));
+  core_->OnLegFinished(d_, absl::UnavailableError("died"));
+  core_->OnLegFinished(2, MakeError(ErrorReason::kQueueFull, "full"));
+  ASSERT_EQ(legs_.legs.size(), 3u) << "the other one may have room";
+  core_->OnLegFinished(3, MakeError(ErrorReason::kQueueFull, "full"));
+  ASSERT_EQ(legs_.legs.size(), 3u);
+  for (LegId leg = 4; leg < 10; ++leg) {
+    Pass(64 * options_.retry_pause);
+    for (const char* worker : {"d1", "d2"}) {
+      Beat({worker, Incarnation(1)}, WorkerHealth::kReady);
+    }
+    ASSERT_EQ(legs_.Last(kD), leg);
+    core_->OnLegFinished(leg, MakeError(ErrorReason::kQueueFull, "full"));
+    ASSERT_FALSE(client_.ended) << client_.status;
+  }
+  Pass(absl::Minutes(1));
+  EXPECT_EQ(Reason(), ErrorReason::kDeadline);
+}
+
+// The wait for a silent decode was the old attempt's.
+TEST_F(RouterCoreContinuationTest, AMovedRequestDoesNotInheritAWait) {
+  Cluster(2, 2);
+  Submit();
+  core_->OnLegFinished(d_, absl::OkStatus());
+  Beat(Leg(p_).worker, WorkerHealth::kDraining);
+  ASSERT_EQ(legs_.legs.size(), 4u);
+  TakeLastLegs();
+  Pass(options_.await_grace);
+  EXPECT_EQ(Leg(d_).cancels, 0);
+  Accept();
+  core_->OnLegFrame(p_, FakeFrame(0, 1, FinishReason::kStop));
+  EXPECT_TRUE(client_.status.ok()) << client_.status;
+}
+
+// Decode goes on from every sample's first token, so it cannot without them.
+TEST_F(RouterCoreContinuationTest, APrefillThatLeavesASampleOutIsReplaced) {
+  Cluster(2, 2);
+  GenerateRequest request = Request();
+  request.n = 2;
+  Submit(request);
+  Accept();
+  core_->OnLegFrame(p_, Of(0, FakeFrame(0, 1)));
+  core_->OnLegFrame(d_, Of(0, FakeFrame(1, 1)));
+  core_->OnLegFinished(p_, absl::UnavailableError("died"));
+  Pass(options_.settle_grace);
+  EXPECT_EQ(Leg(d_).cancels, 1);
+  ASSERT_EQ(legs_.legs.size(), 3u);
+  TakeLastLegs();
+  core_->OnLegFrame(d_, Of(0, FakeFrame(2, 1, FinishReason::kStop)));
+  core_->OnLegFrame(d_, Of(1, FakeFrame(0, 1, FinishReason::kStop)));
+  EXPECT_TRUE(client_.status.ok()) << client_.status;
 }
 
 // A token beyond what was asked for could be nobody's.

@@ -166,6 +166,35 @@ TEST_F(RouterCoreFailureTest, WithoutAnotherWorkerTheSameIsTriedAfterAPause) {
   EXPECT_TRUE(client_.status.ok());
 }
 
+// The one that failed is the last to be asked again, pause or not.
+TEST_F(RouterCoreFailureTest, AfterAPauseTheCulpritIsStillAvoided) {
+  options_.retry_floor = 1;
+  options_.retry_share = 0;
+  Cluster(0, 2);
+  FakeClient other;
+  ASSERT_TRUE(core_->Submit(Request(9), &other).ok());
+  const std::string first = Leg(legs_.Last(kD)).worker.name;
+  Submit(Request(5000));
+  const std::string culprit = Leg(d_).worker.name;
+  ASSERT_NE(culprit, first);
+  core_->OnLegFinished(1, absl::UnavailableError("broke"));
+  ASSERT_EQ(legs_.legs.size(), 3u);  // it has all of the budget
+  core_->OnLegFinished(d_, absl::UnavailableError("broke"));
+  ASSERT_EQ(legs_.legs.size(), 3u);
+  // Now the culprit is less busy than the other.
+  std::vector<FakeClient> busy(3);
+  for (FakeClient& client : busy) {
+    ASSERT_TRUE(core_->Submit(Request(9), &client).ok());
+  }
+  Pass(2 * options_.retry_pause);
+  core_->OnLegFrame(3, FakeFrame(0, 1));
+  EXPECT_EQ(Leg(legs_.Last(kD)).request.request.prompt.size(), 5000u);
+  EXPECT_EQ(Leg(legs_.Last(kD)).worker.name, first);
+  for (LegId leg = 3; leg <= legs_.Last(kD); ++leg) {
+    core_->OnLegFrame(leg, FakeFrame(leg == 3, 1, FinishReason::kStop));
+  }
+}
+
 // Nobody knows which of the pair was at fault: decode alone is left to try.
 TEST_F(RouterCoreFailureTest, ABrokenPairFallsBackToDecodeAlone) {
   Cluster(1, 1);

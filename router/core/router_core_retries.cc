@@ -1,7 +1,6 @@
 // How RouterCore goes on with a request whose attempt has failed.
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "common/base/sometimes.h"
 #include "common/peer/error_reason.h"
@@ -12,21 +11,40 @@ namespace penstock {
 void RouterCore::OnAttemptFailed(Request& r, const AttemptStep& step) {
   ports_.timers->Cancel(std::exchange(r.wait_timer, 0));
   EndRetrying(r);
+  if (IsMereRefusal(r, step.status)) {
+    --r.fruitless;
+    ++r.refusals;
+  }
   if (!MayRetry(r, step.status)) {
     End(r, step.status);
     return;
   }
   r.failure = step.status;
   r.moving = ErrorInfoOf(step.status).reason == ErrorReason::kDraining;
+  r.avoid = WhomToAvoid(r, step.blame);
   if (r.delivered.tokens() > 0) HashHistory(r);
-  if (r.moving || RetryBudgetLeft()) {
-    absl::StatusOr<Placement> placement = PlaceAgain(r, step.blame);
+  // Refusals do not end a request, so they must not follow at once for ever.
+  const bool at_once = r.refusals < options_.max_attempts;
+  if (at_once && (r.moving || RetryBudgetLeft())) {
+    absl::StatusOr<Placement> placement = PlaceAvoiding(r, r.avoid);
     if (placement.ok()) {
       StartAgain(r, *placement);
       return;
     }
   }
   WaitForPlace(r);
+}
+
+bool RouterCore::IsMereRefusal(const Request& r,
+                               const absl::Status& status) const {
+  switch (ErrorInfoOf(status).reason) {
+    case ErrorReason::kDraining:
+      return !r.attempt->admitted();
+    case ErrorReason::kQueueFull:
+      return r.delivered.tokens() > 0;
+    default:
+      return false;
+  }
 }
 
 bool RouterCore::MayRetry(const Request& r, const absl::Status& status) const {
@@ -53,26 +71,27 @@ void RouterCore::EndRetrying(Request& r) {
   retrying_ -= std::exchange(r.retrying, false);
 }
 
-absl::StatusOr<Placement> RouterCore::PlaceAgain(const Request& r,
-                                                 Blame blame) {
-  using Names = std::vector<std::string>;
+absl::StatusOr<Placement> RouterCore::PlaceAvoiding(
+    const Request& r, absl::Span<const WorkerNames> choices) {
+  absl::StatusOr<Placement> placement = absl::UnknownError("not tried");
+  for (const WorkerNames& names : choices) {
+    if (placement.ok()) break;
+    placement = Place(r, names);
+  }
+  return placement;
+}
+
+std::vector<RouterCore::WorkerNames> RouterCore::WhomToAvoid(
+    const Request& r, Blame blame) const {
   const std::string decode = r.attempt->decode().worker.name;
   const std::string prefill = r.attempt->prefill().has_value()
                                   ? r.attempt->prefill()->worker.name
                                   : decode;
-  auto try_each = [&](std::initializer_list<Names> avoid) {
-    absl::StatusOr<Placement> placement = absl::UnknownError("not tried");
-    for (const Names& names : avoid) {
-      if (placement.ok()) break;
-      placement = Place(r, names);
-    }
-    return placement;
-  };
-  const Names culprit = {blame == Blame::kPrefill ? prefill : decode};
+  const WorkerNames culprit = {blame == Blame::kPrefill ? prefill : decode};
   // A worker that drains takes back what nobody else can.
-  if (r.moving) return try_each({culprit, {}});
-  if (blame == Blame::kNobody) return Place(r, {});
-  if (blame != Blame::kPair || prefill == decode) return Place(r, culprit);
+  if (r.moving) return {culprit, {}};
+  if (blame == Blame::kNobody) return {{}};
+  if (blame != Blame::kPair || prefill == decode) return {culprit};
   // Either may be at fault: who keeps the KV is the last to be left out.
   const std::vector<KeptPrefix> kept = KeptFor(r);
   auto keeps = [&](const std::string& name) {
@@ -80,9 +99,9 @@ absl::StatusOr<Placement> RouterCore::PlaceAgain(const Request& r,
       return k.worker.name == name;
     });
   };
-  if (keeps(prefill)) return try_each({{decode}, {prefill}});
-  if (keeps(decode)) return try_each({{prefill}, {decode}});
-  return try_each({{prefill, decode}, {prefill}, {decode}});
+  if (keeps(prefill)) return {{decode}, {prefill}};
+  if (keeps(decode)) return {{prefill}, {decode}};
+  return {{prefill, decode}, {prefill}, {decode}};
 }
 
 void RouterCore::StartAgain(Request& r, const Placement& placement) {
@@ -102,8 +121,9 @@ void RouterCore::WaitForPlace(Request& r) {
   // No two of those that failed together come back together.
   const double share =
       0.5 + 0.5 * static_cast<double>(ports_.random->Below(1000)) / 1000;
-  r.not_before = ports_.clock->Now() +
-                 share * options_.retry_pause * (1 << std::min(r.fruitless, 6));
+  r.not_before =
+      ports_.clock->Now() + share * options_.retry_pause *
+                                (1 << std::min(r.fruitless + r.refusals, 6));
   Enqueue(r);
   r.wait_timer = ports_.timers->Schedule(r.not_before, [this, &r] {
     r.wait_timer = 0;
@@ -117,7 +137,8 @@ void RouterCore::PumpRetries() {
     Request& r = *(next++)->second;
     if (ports_.clock->Now() < r.not_before) continue;
     if (!r.moving && !RetryBudgetLeft()) continue;
-    absl::StatusOr<Placement> placed = Place(r, {});
+    absl::StatusOr<Placement> placed = PlaceAvoiding(r, r.avoid);
+    if (!placed.ok() && !r.avoid.back().empty()) placed = Place(r, {});
     if (placed.ok()) {
       Dequeue(r);
       StartAgain(r, *placed);
