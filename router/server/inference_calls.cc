@@ -100,8 +100,21 @@ class InferenceCalls::Call : public StreamHandler, public ClientSink {
   bool finished_ = false;
 };
 
+absl::Status InferenceCalls::CheckSize(absl::string_view request) const {
+  if (request.size() <= ports_.max_request_bytes) return absl::OkStatus();
+  return MakeError(
+      ErrorReason::kInvalidField,
+      absl::StrCat("the request has ", request.size(),
+                   " bytes, this router takes ", ports_.max_request_bytes,
+                   " at most (limits.max_message_bytes of its config)"));
+}
+
 std::unique_ptr<StreamHandler> InferenceCalls::Generate(
     const CallInfo& info, std::string request, std::shared_ptr<Stream> stream) {
+  if (const absl::Status status = CheckSize(request); !status.ok()) {
+    stream->Close(Reject(status));
+    return nullptr;
+  }
   if (static_cast<int>(calls_.size()) >= ports_.max_calls) {
     stream->Close(Reject(MakeError(
         ErrorReason::kQueueFull,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -27,8 +28,12 @@ class InferenceCalls {
     std::shared_ptr<Inbox> loop;
     std::shared_ptr<Inbox> encoder_loop;
     int max_calls = 0;  // running, queued and being encoded
+    size_t max_request_bytes = 0;
   };
   explicit InferenceCalls(Ports ports) : ports_(std::move(ports)) {}
+
+  // kInvalidField names the limit. For requests of every method; any thread.
+  absl::Status CheckSize(absl::string_view request) const;
 
   // The methods of the service.
   std::unique_ptr<StreamHandler> Generate(const CallInfo& info,

@@ -28,6 +28,9 @@
 namespace penstock {
 namespace {
 
+// What a worker may send at once: all that it has cached, after it was away.
+constexpr int kWorkerMessageBytes = 64 << 20;
+
 class RouterServerImpl : public RouterServer {
  public:
   RouterServerImpl(const Clock& clock, const std::string& cluster_key)
@@ -59,7 +62,9 @@ class RouterServerImpl : public RouterServer {
     ASSIGN_OR_RETURN(
         server_,
         RpcServer::Start({.address = options.listen.grpc,
-                          .max_message_bytes = options.max_message_bytes,
+                          // Clients' requests are checked one by one.
+                          .max_message_bytes = std::max(
+                              options.max_message_bytes, kWorkerMessageBytes),
                           .keepalive = options.worker_timeout},
                          std::move(services)));
     RETURN_IF_ERROR(StartHttp(options));
@@ -122,7 +127,8 @@ class RouterServerImpl : public RouterServer {
     calls_ = std::make_unique<InferenceCalls>(InferenceCalls::Ports{
         core_.get(), encoder_.get(), probe, &random_, loop_.inbox(),
         encoder_loop_.inbox(),
-        options.max_concurrent_requests + options.max_queued_requests});
+        options.max_concurrent_requests + options.max_queued_requests,
+        static_cast<size_t>(options.max_message_bytes)});
     return absl::OkStatus();
   }
 
@@ -164,11 +170,13 @@ class RouterServerImpl : public RouterServer {
     };
     methods.tokenize = [this](const CallInfo&, std::string request,
                               UnaryReply reply) {
-      reply(encoder_->Tokenize(request));
+      const absl::Status size = calls_->CheckSize(request);
+      reply(size.ok() ? encoder_->Tokenize(request) : size);
     };
     methods.detokenize = [this](const CallInfo&, std::string request,
                                 UnaryReply reply) {
-      reply(encoder_->Detokenize(request));
+      const absl::Status size = calls_->CheckSize(request);
+      reply(size.ok() ? encoder_->Detokenize(request) : size);
     };
     methods.get_model_info = [this](const CallInfo&, std::string request,
                                     UnaryReply reply) {

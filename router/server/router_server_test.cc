@@ -86,6 +86,8 @@ class FakeWorker {
   }
 
   WorkerInfo& info() { return info_; }
+  // Sent before it says that it is ready.
+  CacheSnapshot& cached() { return cached_; }
 
   // Registers and says that it is ready.
   void Register(const std::string& router) {
@@ -93,6 +95,7 @@ class FakeWorker {
     stream_ = channel_->Start(
         kRegisterMethod, std::make_unique<Registration>(this), loop_.inbox());
     stream_->Send(EncodeWorkerMessage(info_));
+    if (!cached_.chains.empty()) stream_->Send(EncodeWorkerMessage(cached_));
     WorkerLoad load;
     load.health = WorkerHealth::kReady;
     load.free_blocks = load.total_blocks = info_.total_blocks;
@@ -125,6 +128,7 @@ class FakeWorker {
   LoopThread loop_;
   const Decode decode_;
   WorkerInfo info_;
+  CacheSnapshot cached_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<RpcChannel> channel_;
   std::shared_ptr<Stream> stream_;
@@ -331,6 +335,35 @@ TEST_F(RouterServerTest, BadRequestsNameTheirField) {
   EXPECT_EQ(error.reason, ErrorReason::kModelNotFound);
   error = info([](auto& r) { r.set_text(""); });
   EXPECT_EQ(error.reason, ErrorReason::kPromptEmpty);
+}
+
+// The limit is the clients': what a worker has cached may be more.
+TEST_F(RouterServerTest, LimitsTheRequestsOfClientsOnly) {
+  options_.max_message_bytes = 4096;
+  Start();
+  FakeWorker worker(clock_, "decode-0", AnswerTwo);
+  worker.info().content = content_;
+  worker.info().total_blocks = 1024;
+  std::vector<BlockHash> chain;
+  for (uint64_t i = 1; i <= 1024; ++i) chain.push_back(BlockHash(~i));
+  worker.cached() = {1, {{BlockHash(), chain}}};
+  ASSERT_GT(EncodeWorkerMessage(worker.cached()).size(), 4096u);
+  worker.Register(router_->address());
+  EXPECT_TRUE(Eventually([&] { return Info().decode_workers() == 1; }));
+
+  EXPECT_TRUE(Generate(Ids(3)).status.ok());
+  v1::GenerateRequest request;
+  request.set_text(std::string(5000, 'a'));
+  const absl::Status refused = Generate(request).status;
+  EXPECT_EQ(ErrorInfoOf(refused).reason, ErrorReason::kInvalidField);
+  EXPECT_THAT(std::string(refused.message()),
+              testing::HasSubstr("limits.max_message_bytes"));
+  v1::TokenizeRequest tokenize;
+  tokenize.set_text(request.text());
+  grpc::ClientContext context;
+  v1::TokenizeResponse tokens;
+  EXPECT_EQ(stub_->Tokenize(&context, tokenize, &tokens).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(RouterServerTest, RefusesAWorkerOfAnotherModel) {
