@@ -73,7 +73,6 @@ void RouterLink::Connect() {
 
 void RouterLink::OnWelcome() {
   if (std::exchange(welcome_, true)) return;
-  pause_ = kFirstPause;
   Log(LogLevel::kInfo, "registered", {{"router", router_}});
   Report();
   ArmHeartbeat();
@@ -81,6 +80,8 @@ void RouterLink::OnWelcome() {
 
 void RouterLink::ArmHeartbeat() {
   timer_ = ports_.timers->Schedule(ports_.clock->Now() + kHeartbeat, [this] {
+    // The router has taken the first report, or the stream had ended by now.
+    pause_ = kFirstPause;
     Report();
     ArmHeartbeat();
   });
