@@ -1,5 +1,7 @@
 #include "tools/simulator/cli/random_totals.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 

@@ -251,6 +251,7 @@ std::vector<MarkCount> RunSeedsApart(
   auto take = [&](Job& job) {
     const std::vector<std::string> lines = job.apart->ReadLines();
     for (const std::string& line : lines) {
+      if (!go_on) return true;
       if (line.empty()) {
         job.counting = true;
       } else if (job.counting) {
@@ -258,12 +259,12 @@ std::vector<MarkCount> RunSeedsApart(
             absl::StrSplit(line, absl::MaxSplits(' ', 1));
         marks[mark.second] += ToNumber<uint64_t>(mark.first);
       } else {
-        go_on &= on_report(std::exchange(job.next, job.next + stride),
-                           FromLine(line));
+        go_on = on_report(std::exchange(job.next, job.next + stride),
+                          FromLine(line));
       }
     }
     if (lines.empty() && !job.counting) {
-      go_on &= on_report(job.next, DeadReport(*job.apart));
+      go_on = on_report(job.next, DeadReport(*job.apart));
     }
     return !lines.empty();
   };
