@@ -60,6 +60,11 @@ struct Fault {
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
+// Between two hosts, so that it may have a `peer`; else of one host.
+constexpr bool IsOnPath(FaultKind kind) {
+  return kind <= FaultKind::kStreamBreaks;
+}
+
 // "kill" for kKill, and so on: the names in plans and logs.
 absl::string_view FaultName(FaultKind kind);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -29,7 +30,7 @@ class PlanRun {
     cluster_.after_event = [this] { Check(); };
   }
 
-  SimReport Run(bool trace);
+  SimReport Run();
 
  private:
   void Schedule();
@@ -105,7 +106,7 @@ void PlanRun::Count() {
   report_.log_hash = cluster_.LogHash();
 }
 
-SimReport PlanRun::Run(bool trace) {
+SimReport PlanRun::Run() {
   absl::Duration busy;
   for (const SimRequest& planned : plan_.requests) {
     busy = std::max(busy, planned.at);
@@ -137,9 +138,7 @@ SimReport PlanRun::Run(bool trace) {
   }
   Count();
   const std::vector<std::string> log = cluster_.log();
-  const size_t kept = trace          ? log.size()
-                      : report_.ok() ? 0
-                                     : std::min(log.size(), kLastEvents);
+  const size_t kept = report_.ok() ? 0 : std::min(log.size(), kLastEvents);
   report_.last_events.assign(log.end() - static_cast<int64_t>(kept), log.end());
   return std::move(report_);
 }
@@ -168,8 +167,12 @@ void FillRequest(const SimRequest& planned, GenerateRequest& request) {
   request.timeout = planned.timeout;
 }
 
-SimReport RunPlan(const SimPlan& plan, bool trace) {
-  return PlanRun(plan).Run(trace);
+SimReport RunPlan(const SimPlan& plan,
+                  const std::function<void(const std::string& line)>& trace) {
+  if (!trace) return PlanRun(plan).Run();
+  SimPlan traced = plan;
+  traced.cluster.on_line = trace;
+  return PlanRun(traced).Run();
 }
 
 }  // namespace penstock

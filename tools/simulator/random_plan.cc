@@ -9,8 +9,6 @@
 namespace penstock {
 namespace {
 
-bool HasPeer(FaultKind kind) { return kind <= FaultKind::kStreamBreaks; }
-
 // What a seed becomes. Whole microseconds and hundredths everywhere, so that a
 // plan's text says exactly what the plan does.
 class PlanMaker {
@@ -215,7 +213,7 @@ Fault PlanMaker::MakeFault(FaultKind kind) {
   fault.host = OneIn(8) ? "router" : Worker();
   fault.lasts =
       OneIn(8) ? Micros(1'000'000, 15'000'000) : Micros(1'000, 800'000);
-  if (HasPeer(kind) && OneIn(2)) fault.peer = Worker();
+  if (IsOnPath(kind) && OneIn(2)) fault.peer = Worker();
   if (fault.peer == fault.host) fault.peer.clear();
   switch (kind) {
     case FaultKind::kDelay:

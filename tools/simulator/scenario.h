@@ -22,7 +22,7 @@ struct ScenarioResult {
 // has to come out. Equal seeds give equal logs.
 struct Scenario {
   absl::string_view name;      // "late-write-after-cancel"
-  std::vector<int> rows;       // of the table in docs/simulation.md
+  std::vector<int> rows;       // of the table in docs/reliability.md
   absl::string_view symptom;   // one line: what is seen where this goes wrong
   absl::string_view expected;  // the right behaviour, in words and numbers
   ScenarioResult (*run)(uint64_t seed) = nullptr;

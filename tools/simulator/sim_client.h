@@ -12,7 +12,8 @@
 
 namespace penstock {
 
-// What the client of one request saw.
+// What the client of one request saw. Owned by the SimCluster, as long as that
+// lives; single-threaded.
 struct SimClient : ClientSink {
   void OnAdmitted(const PlacementSummary& placement) override;
   void OnFrame(TokenFrame frame) override;

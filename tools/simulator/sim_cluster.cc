@@ -50,6 +50,7 @@ SimCluster::SimCluster(SimClusterOptions options)
           std::make_unique<LeastTimePolicy>(LeastTimePolicy::Options{}, cost_)),
       network_(std::make_unique<SimNetwork>(
           &clock_, &timers_, &hasher_, SimModel::Layout(), options_.latency)) {
+  log_.on_line = options_.on_line;
   if (options_.tokenizer == nullptr) options_.tokenizer = &tokenizer_;
   if (options_.probe == nullptr) options_.probe = &probe_;
   options_.router.workers.content = ContentId(42);

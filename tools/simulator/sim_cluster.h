@@ -36,6 +36,8 @@ struct SimClusterOptions {
   uint64_t page_bytes = 0;
   // The log's last lines that are kept; all count in its hash.
   size_t log_lines = 100'000;
+  // Called with each line of the log as it happens.
+  std::function<void(const std::string& line)> on_line = {};
   // False: nothing is logged, which saves half of the time.
   bool log = true;
   // Outlive the cluster; null: SimTokenizer, and nobody listens.
@@ -49,7 +51,8 @@ std::vector<SimWorkerOptions> WorkersOf(const SimClusterOptions& options);
 // A router and its workers: production cores, simulated ports, one thread, one
 // queue of events in the world's time. Each host has a clock of its own, which
 // never shows the world's. Everything that happens is a line of the log; equal
-// options and calls give equal logs.
+// options and calls give equal logs. Single-threaded; owns its hosts, processes
+// and clients.
 class SimCluster {
  public:
   // Returns when the router knows every worker: the start of the run.
@@ -139,6 +142,8 @@ class SimCluster {
   // Runs the next event.
   void Step(Instant when);
   void Begin(const Fault& fault);
+  // It takes effect.
+  void Note(const Fault& fault);
   void BeginOnPath(const Fault& fault);
   void BeginOnWorker(const Fault& fault, Process& process);
   void Freeze(const Fault& fault);

@@ -24,53 +24,40 @@ void SimCluster::WhenOver(const Fault& fault, std::function<void()> undo) {
   });
 }
 
+void SimCluster::Note(const Fault& fault) {
+  Log(FormatFault(fault));
+  ++faults_;
+}
+
 void SimCluster::Begin(const Fault& fault) {
   SimHost& host = *hosts_.at(fault.host);
-  switch (fault.kind) {
-    case FaultKind::kPartition:
-    case FaultKind::kHalfOpen:
-    case FaultKind::kDelay:
-    case FaultKind::kSlowLink:
-    case FaultKind::kPostFails:
-    case FaultKind::kCompletionLost:
-    case FaultKind::kPageDuplicated:
-    case FaultKind::kPageReordered:
-    case FaultKind::kPageCorrupted:
-    case FaultKind::kLateWrite:
-    case FaultKind::kStreamBreaks:
-      Log(FormatFault(fault));
-      ++faults_;
-      BeginOnPath(fault);
-      return;
-    default:
-      break;
+  if (IsOnPath(fault.kind)) {
+    Note(fault);
+    BeginOnPath(fault);
+    return;
   }
   if (!host.alive()) return;
   const bool is_router =
       router_ != nullptr && fault.host == router_->key().name;
   switch (fault.kind) {
     case FaultKind::kKill:
-      Log(FormatFault(fault));
-      ++faults_;
+      Note(fault);
       Kill(fault.host);
       if (fault.lasts > absl::ZeroDuration()) {
         After(fault.lasts, [this, name = fault.host] { Restart(name); });
       }
       return;
     case FaultKind::kFreeze:
-      Log(FormatFault(fault));
-      ++faults_;
+      Note(fault);
       Freeze(fault);
       return;
     case FaultKind::kClockJump:
-      Log(FormatFault(fault));
-      ++faults_;
+      Note(fault);
       host.clock().Jump(absl::Seconds(fault.amount));
       host.Rearm();
       return;
     case FaultKind::kClockDrift:
-      Log(FormatFault(fault));
-      ++faults_;
+      Note(fault);
       host.clock().SetRate(fault.amount);
       host.Rearm();
       WhenOver(fault, [&host] {
@@ -79,8 +66,7 @@ void SimCluster::Begin(const Fault& fault) {
       });
       return;
     case FaultKind::kDrain:
-      Log(FormatFault(fault));
-      ++faults_;
+      Note(fault);
       host.Handle([this, is_router, name = fault.host] {
         if (is_router) {
           router_->core().Drain([] {});
@@ -94,8 +80,7 @@ void SimCluster::Begin(const Fault& fault) {
       break;
   }
   if (is_router) return;  // it has no such thing
-  Log(FormatFault(fault));
-  ++faults_;
+  Note(fault);
   BeginOnWorker(fault, workers_.at(fault.host));
 }
 

@@ -14,8 +14,9 @@ void SimLog::Add(Instant when, const std::string& line) {
   hash_ = hasher_->Checksum(absl::MakeConstSpan(
       reinterpret_cast<const uint8_t*>(stamped.data()), stamped.size()));
   ++count_;
-  if (kept_ == 0) return;
+  if (kept_ == 0 && !on_line) return;
   stamped.resize(stamped.rfind('\n'));
+  if (on_line) on_line(stamped);
   lines_.push_back(std::move(stamped));
   if (lines_.size() > kept_) lines_.pop_front();
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ class SimLog {
   std::vector<std::string> lines() const {
     return {lines_.begin(), lines_.end()};
   }
+  // Called with each line as it is added.
+  std::function<void(const std::string& line)> on_line;
   // Of every line so far, in order.
   uint64_t hash() const { return hash_; }
   int64_t count() const { return count_; }

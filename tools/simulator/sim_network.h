@@ -27,9 +27,8 @@ class SimTransport;
 struct SimTransportOptions {
   SimTransportOptions() = default;
   // The usual ones of a kind.
-  SimTransportOptions(
-      TransportKind kind)  // NOLINT(google-explicit-constructor)
-      : kind(kind) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  SimTransportOptions(TransportKind kind) : kind(kind) {}
 
   TransportKind kind = TransportKind::kTcp;
   // False: as with RDMA, what is under way lands whatever the receiver has

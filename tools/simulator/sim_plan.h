@@ -67,7 +67,7 @@ struct Violation {
 struct SimReport {
   // Empty, or the first promise that was broken, and when.
   std::string promise, violation;
-  // The last of them when violated; all of them in a traced run.
+  // When violated: the last lines of the log.
   std::vector<std::string> last_events;
   uint64_t log_hash = 0;
   int64_t events = 0;
@@ -83,8 +83,11 @@ struct SimReport {
 };
 
 // Runs a plan to its end or its first violation, checking every invariant after
-// every event. Deterministic, single-threaded. `trace`: keep all events.
-SimReport RunPlan(const SimPlan& plan, bool trace = false);
+// every event. Deterministic, single-threaded. `trace` is called with each line
+// of the log as it happens: they are there when a run aborts.
+SimReport RunPlan(
+    const SimPlan& plan,
+    const std::function<void(const std::string& line)>& trace = {});
 
 // A random cluster, load and faults, all from the seed.
 SimPlan RandomPlan(uint64_t seed);

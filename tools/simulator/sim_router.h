@@ -12,6 +12,7 @@
 namespace penstock {
 
 // One simulated router process: the production RouterCore on simulated ports.
+// Owned by the SimCluster until it dies; single-threaded.
 class SimRouter {
  public:
   struct Ports {

@@ -29,6 +29,7 @@ struct SimWorkerOptions {
 };
 
 // One simulated worker process: the production WorkerCore on simulated ports.
+// Owned by whoever simulates its host; single-threaded.
 class SimWorker {
  public:
   // `clock` and `timers` are the process's own; the hardware behind the backend

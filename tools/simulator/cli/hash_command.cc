@@ -26,7 +26,7 @@ void AddSimHashCommand(CLI::App& app, Action& action) {
   CLI::App* hash = app.add_subcommand(
       "hash", "The hash of each seed's event log, to compare builds.");
   auto seeds = std::make_shared<std::string>("1..8");
-  hash->add_option("--seeds", *seeds, "Random runs, as A..B.");
+  hash->add_option("--seeds", *seeds, "One seed, or a range A..B.");
   hash->callback(
       [&action, seeds] { action = [seeds] { return PrintHashes(*seeds); }; });
 }

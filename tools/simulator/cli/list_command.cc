@@ -10,6 +10,7 @@ void AddSimListCommand(CLI::App& app, Action& action) {
   CLI::App* list = app.add_subcommand("list", "Named scenarios.");
   list->callback([&action] {
     action = [] {
+      std::cout << "Rows are those of docs/reliability.md.\n\n";
       for (const Scenario& scenario : Scenarios()) {
         std::cout << scenario.name << "\n  row "
                   << absl::StrJoin(scenario.rows, ", ") << ": "

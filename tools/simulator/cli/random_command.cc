@@ -26,6 +26,10 @@ struct Options {
   std::string save;
 };
 
+absl::Status CannotWrite(const std::string& file) {
+  return absl::UnavailableError(absl::StrCat("cannot write ", file));
+}
+
 // Everything that is needed to find the reason.
 absl::Status ReportFailure(const Options& options, uint64_t seed,
                            const SimReport& report) {
@@ -37,6 +41,12 @@ absl::Status ReportFailure(const Options& options, uint64_t seed,
     std::cout << "  " << event << "\n";
   }
   if (options.shrink_runs > 0) {
+    std::ofstream file;
+    if (!options.save.empty()) {
+      // Before the runs, which take minutes.
+      file.open(options.save);
+      if (!file) return CannotWrite(options.save);
+    }
     const SimPlan plan = RandomPlan(seed);
     const SimPlan smaller = Shrink(plan, options.shrink_runs, RunPlanApart);
     const std::string text = FormatPlan(smaller);
@@ -44,12 +54,8 @@ absl::Status ReportFailure(const Options& options, uint64_t seed,
               << plan.requests.size() << " requests these break it too:\n"
               << text;
     if (!options.save.empty()) {
-      std::ofstream file(options.save);
       file << "# " << report.promise << "\n" << text;
-      if (!file.flush()) {
-        return absl::UnavailableError(
-            absl::StrCat("cannot write ", options.save));
-      }
+      if (!file.flush()) return CannotWrite(options.save);
       std::cout << "replay: " << options.program << " run --plan "
                 << options.save << " --trace\n";
     }
@@ -94,11 +100,13 @@ void AddSimRandomCommand(CLI::App& app, const std::string& program,
   CLI::App* random = app.add_subcommand(
       "random",
       "Random clusters, load and faults; stops at the first failure.");
-  random->add_option("--seeds", options->seeds, "Which runs, as A..B.");
+  random->add_option("--seeds", options->seeds, "One seed, or a range A..B.");
   random->add_option("--jobs", options->jobs, "Processes, of one thread each.")
       ->check(CLI::Range(1, 256));
-  random->add_option("--shrink-runs", options->shrink_runs,
-                     "Runs to spend on a smaller plan that fails too.");
+  random
+      ->add_option("--shrink-runs", options->shrink_runs,
+                   "Runs to spend on a smaller plan that fails too; 0: none.")
+      ->check(CLI::Range(0, 1000000));
   random->add_option("--save", options->save,
                      "File for the smaller plan, when a seed fails.");
   random->add_flag("--require-marks", options->require_marks,

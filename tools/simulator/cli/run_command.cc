@@ -44,8 +44,16 @@ absl::StatusOr<SimPlan> PlanOf(const Options& options) {
 
 absl::Status RunOnePlan(const Options& options) {
   ASSIGN_OR_RETURN(const SimPlan plan, PlanOf(options));
-  const SimReport report = RunPlan(plan, options.trace);
-  PrintEvents(report.last_events);
+  SimReport report;
+  if (options.trace) {
+    // Flushed: a run that aborts has shown what led to it.
+    report = RunPlan(plan, [](const std::string& event) {
+      std::cout << event << "\n" << std::flush;
+    });
+  } else {
+    report = RunPlan(plan);
+    PrintEvents(report.last_events);
+  }
   std::cout << absl::StrFormat(
       "%d requests: %d finished, %d failed, %d refused; %d tokens, %d faults, "
       "%d events, log %016x\n",
@@ -68,6 +76,11 @@ absl::Status RunScenario(const Options& options, const Scenario& scenario) {
 }
 
 absl::Status Run(const Options& options) {
+  if (options.name.empty() && options.plan.empty()) {
+    return absl::InvalidArgumentError(
+        "run wants NAME, one of those that `list` shows or \"random\", or "
+        "--plan FILE");
+  }
   if (!options.plan.empty() || options.name == "random") {
     return RunOnePlan(options);
   }
@@ -85,12 +98,16 @@ void AddSimRunCommand(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* run = app.add_subcommand(
       "run", "One named scenario, one random seed, or a saved plan.");
-  CLI::Option* name = run->add_option("name", options->name,
+  CLI::Option* name = run->add_option("NAME", options->name,
                                       "A scenario's name, or \"random\".");
-  run->add_option("--plan", options->plan, "A saved plan instead.")
-      ->excludes(name);
-  run->add_option("--seed", options->seed, "Of the run.");
-  run->add_flag("--trace", options->trace, "Print every event.");
+  CLI::Option* plan =
+      run->add_option("--plan", options->plan, "A saved plan instead.")
+          ->excludes(name);
+  run->add_option("--seed", options->seed, "Of the run; a plan has its own.")
+      ->excludes(plan);
+  run->add_flag("--trace", options->trace,
+                "Print every event: of a scenario at its end, else as it "
+                "happens.");
   run->callback(
       [&action, options] { action = [options] { return Run(*options); }; });
 }

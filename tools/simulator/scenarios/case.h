@@ -47,7 +47,7 @@ struct LegPair {
 
 // The run of one scenario: a simulated cluster, driven and watched, and what
 // was measured against what it has to be. The first value that is wrong is the
-// failure. Single-threaded.
+// failure. Owned by the scenario's function; single-threaded.
 class Case {
  public:
   using Change = std::function<void(GenerateRequest&)>;
