@@ -26,8 +26,9 @@ struct PrefixMatch {
   friend bool operator==(const PrefixMatch&, const PrefixMatch&) = default;
 };
 
-// Which worker holds which blocks: exact and plain, a map from each chained
-// hash to its owners. A hash stands for its whole prefix, so a match is a walk
+// Which worker holds which blocks, exactly: a hash table from each chained hash
+// to its owners, and one of each worker's blocks; no answer depends on their
+// order. A hash stands for its whole prefix, so a match is a walk
 // along the chain while the worker owns each block. Single-threaded; owned by
 // the worker registry.
 class PrefixIndex {
