@@ -1,6 +1,7 @@
 #include "tools/simulator/invariants.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,8 @@ constexpr absl::Duration kOneStep = absl::Milliseconds(10);
 // Longer than a lease, a transfer's time-out and a router's patience with a
 // silent worker together.
 constexpr absl::Duration kPatience = absl::Seconds(40);
+// How long after a fault something may fail because of it.
+constexpr absl::Duration kEchoes = absl::Seconds(30);
 // Checks that walk over a whole index: at one event of so many.
 constexpr uint64_t kSampleEvery = 16;
 // The watermark, and a page for each answer to grow into.
@@ -51,16 +54,36 @@ absl::Duration Hastes(const Fault& fault) {
   }
 }
 
-bool HappensOnce(FaultKind kind) {
-  switch (kind) {
-    case FaultKind::kKill:
+// When a fault is over. A worker that drains or was killed for good is back
+// when one of `all` restarts it.
+absl::Duration EndOf(const Fault& fault, const std::vector<Fault>& all) {
+  switch (fault.kind) {
     case FaultKind::kStepFails:
+      return fault.at;
     case FaultKind::kClockJump:
+      return fault.at + absl::Seconds(std::abs(fault.amount));
     case FaultKind::kDrain:
-      return true;
+    case FaultKind::kKill: {
+      absl::Duration back = absl::InfiniteDuration();
+      for (const Fault& other : all) {
+        if (other.kind == FaultKind::kKill && other.host == fault.host &&
+            other.at >= fault.at && other.lasts > absl::ZeroDuration()) {
+          back = std::min(back, other.at + other.lasts);
+        }
+      }
+      return back;
+    }
     default:
-      return false;
+      return fault.lasts == absl::ZeroDuration() ? absl::InfiniteDuration()
+                                                 : fault.at + fault.lasts;
   }
+}
+
+// A page that is still given for what is written there.
+bool Awaits(const BlockPool& pool, BlockRef block) {
+  if (!pool.IsLive(block)) return false;
+  const BlockState state = pool.StateOf(block.index);
+  return state == BlockState::kInTransfer || state == BlockState::kQuarantined;
 }
 
 std::string NameOf(const SimClient& client) {
@@ -75,15 +98,16 @@ Invariants::Invariants(const SimPlan* plan, SimCluster* cluster)
                                       BlockRef block) {
     OnLand(to, transfer, block);
   };
+  const std::vector<SimWorkerOptions>& workers = plan->cluster.workers;
   least_blocks_ = plan->cluster.worker.blocks;
-  for (const SimWorkerOptions& worker : plan->cluster.workers) {
+  if (workers.empty()) most_decode_blocks_ = least_blocks_;
+  for (const SimWorkerOptions& worker : workers) {
     least_blocks_ = std::min(least_blocks_, worker.blocks);
+    if (!worker.roles.decode) continue;
+    most_decode_blocks_ = std::max(most_decode_blocks_, worker.blocks);
   }
   for (const Fault& fault : plan->faults) {
-    const bool forever =
-        fault.lasts == absl::ZeroDuration() && !HappensOnce(fault.kind);
-    faults_.push_back({fault.at, forever ? absl::InfiniteDuration()
-                                         : fault.at + fault.lasts});
+    faults_.push_back({fault.at, EndOf(fault, plan->faults)});
     clocks_ahead_ += Hastes(fault);
     if (fault.host == "router") router_stopped_ += Stops(fault);
   }
@@ -101,6 +125,7 @@ std::optional<Violation> Invariants::AfterEvent() {
   if (auto broken = CheckClients()) return broken;
   if (auto broken = CheckWorkers()) return broken;
   if (landed_.has_value()) return landed_;
+  if (auto broken = CheckPagesInFlight()) return broken;
   if (auto broken = CheckRouter()) return broken;
   return CheckProgress();
 }
@@ -157,7 +182,8 @@ std::optional<Violation> Invariants::CheckReason(const Watched& watched) const {
   bool earned = false;
   switch (ErrorInfoOf(status).reason) {
     case ErrorReason::kCancelled:
-      earned = watched.planned->cancel_after != absl::InfiniteDuration();
+      earned =
+          cluster_->now() - watched.submitted >= watched.planned->cancel_after;
       break;
     case ErrorReason::kDeadline:
       earned = cluster_->now() - watched.submitted >=
@@ -165,20 +191,17 @@ std::optional<Violation> Invariants::CheckReason(const Watched& watched) const {
                    clocks_ahead_;
       break;
     case ErrorReason::kKvTooSmall:
-      earned = least_blocks_ <
-               kSpareBlocks + request.answers() * BlocksFor(static_cast<int>(
-                                                      request.prompt.size() +
-                                                      request.stop.max_tokens));
+      earned = FitsNowhere(*watched.planned, least_blocks_);
       break;
     case ErrorReason::kInternal:
-      earned = Planned(FaultKind::kStepFails);
+      earned = StepFailed();
       break;
     case ErrorReason::kQueueFull:
     case ErrorReason::kNoWorkers:
     case ErrorReason::kWorkerLost:
     case ErrorReason::kTransferFailed:
     case ErrorReason::kDraining:
-      earned = !plan_->faults.empty();
+      earned = Troubled();
       break;
     default:
       break;
@@ -189,9 +212,68 @@ std::optional<Violation> Invariants::CheckReason(const Watched& watched) const {
       absl::StrCat(NameOf(*watched.client), " ended with ", status.ToString())};
 }
 
-bool Invariants::Planned(FaultKind kind) const {
+std::optional<Violation> Invariants::CheckRefusal(
+    const SimRequest& planned, const absl::Status& status) const {
+  bool earned = false;
+  switch (ErrorInfoOf(status).reason) {
+    case ErrorReason::kQueueFull:
+      // Others fill the queue, and what it waits for.
+      earned =
+          cluster_->router_alive() &&
+          cluster_->router().queued() >= plan_->cluster.router.max_queued &&
+          (cluster_->router().running() > 0 || Troubled());
+      break;
+    case ErrorReason::kKvTooSmall:
+      // A large worker may be away.
+      earned = FitsNowhere(planned,
+                           Troubled() ? least_blocks_ : most_decode_blocks_);
+      break;
+    case ErrorReason::kNoWorkers:
+    case ErrorReason::kDraining:
+      earned = Troubled();
+      break;
+    default:
+      // Nobody was there to refuse it.
+      earned = !cluster_->router_alive();
+      break;
+  }
+  if (earned) return std::nullopt;
+  return Violation{"errors are earned",
+                   absl::StrCat("a request was refused: ", status.ToString())};
+}
+
+bool Invariants::FitsNowhere(const SimRequest& planned, int blocks) const {
+  const int answers =
+      std::max({planned.n, planned.best_of, planned.beam_width});
+  return blocks < kSpareBlocks +
+                      answers * BlocksFor(planned.prompt + planned.max_tokens);
+}
+
+bool Invariants::StepFailed() const {
+  const absl::Duration now = cluster_->now() - cluster_->start();
   return std::any_of(plan_->faults.begin(), plan_->faults.end(),
-                     [kind](const Fault& fault) { return fault.kind == kind; });
+                     [now](const Fault& fault) {
+                       return fault.kind == FaultKind::kStepFails &&
+                              fault.host != "router" && fault.at <= now;
+                     });
+}
+
+absl::Duration Invariants::CalmSince() const {
+  const absl::Duration now = cluster_->now() - cluster_->start();
+  absl::Duration since;
+  for (const Window& fault : faults_) {
+    if (fault.from > now) continue;
+    since =
+        std::max(since, fault.to <= now ? fault.to : absl::InfiniteDuration());
+  }
+  return since;
+}
+
+bool Invariants::Troubled() const {
+  const absl::Duration now = cluster_->now() - cluster_->start();
+  return std::any_of(faults_.begin(), faults_.end(), [&](const Window& fault) {
+    return fault.from <= now && fault.to >= now - kEchoes;
+  });
 }
 
 std::optional<Violation> Invariants::CheckWorkers() {
@@ -262,18 +344,27 @@ void Invariants::OnLand(const WorkerKey& to, TransferId transfer,
                         BlockRef block) {
   SimWorker* worker = cluster_->worker(to.name);
   if (worker == nullptr || worker->key() != to || landed_.has_value()) return;
-  const BlockPool& pool = worker->core().pool();
-  if (pool.IsLive(block)) {
-    const BlockState state = pool.StateOf(block.index);
-    if (state == BlockState::kInTransfer || state == BlockState::kQuarantined) {
-      return;
-    }
-  }
+  if (Awaits(worker->core().pool(), block)) return;
   landed_ =
       Violation{"no page is reused under a write",
                 absl::StrCat("a write of request ", transfer.request.value(),
                              " landed in page ", block.index, " of ", to.name,
                              ", which had been let go")};
+}
+
+std::optional<Violation> Invariants::CheckPagesInFlight() const {
+  SimNetwork& network = cluster_->network();
+  for (const auto& [number, page] : network.pages_in_flight()) {
+    if (page.validated || !network.MayLand(page)) continue;
+    const BlockPool& pool = cluster_->worker(page.to.name)->core().pool();
+    if (Awaits(pool, page.block)) continue;
+    return Violation{
+        "no page is reused under a write",
+        absl::StrCat("a write of request ", page.transfer.request.value(),
+                     " may land in page ", page.block.index, " of ",
+                     page.to.name, ", which had been let go")};
+  }
+  return std::nullopt;
 }
 
 std::optional<Violation> Invariants::CheckRouter() const {
@@ -309,24 +400,18 @@ std::optional<Violation> Invariants::CheckProgress() {
     const Watched& watched = *watched_[i];
     if (watched.closed || !watched.client->admitted) continue;
     // Deferred answers show nothing before their end.
-    const Instant last = watched.client->request.deferred()
-                             ? std::max(watched.last_progress, last_rows_at_)
-                             : watched.last_progress;
-    if (cluster_->now() - last <= kPatience || !Calm(last)) {
+    const Instant shown = watched.client->request.deferred()
+                              ? std::max(watched.last_progress, last_rows_at_)
+                              : watched.last_progress;
+    const absl::Duration last =
+        std::max(shown - cluster_->start(), CalmSince());
+    if (cluster_->now() - cluster_->start() - last <= kPatience) {
       return std::nullopt;
     }
     return Violation{"the oldest progresses",
                      absl::StrCat(NameOf(*watched.client), " stands still")};
   }
   return std::nullopt;
-}
-
-bool Invariants::Calm(Instant since) const {
-  const absl::Duration from = since - cluster_->start() - kPatience;
-  const absl::Duration now = cluster_->now() - cluster_->start();
-  return std::none_of(faults_.begin(), faults_.end(), [&](const Window& fault) {
-    return fault.from <= now && fault.to >= from;
-  });
 }
 
 std::optional<Violation> Invariants::AtEnd() {

@@ -24,6 +24,10 @@ class Invariants {
   // A request that the router took; `planned` is the plan's.
   void Watch(const SimClient* client, const SimRequest& planned);
 
+  // One that it did not take, and why.
+  std::optional<Violation> CheckRefusal(const SimRequest& planned,
+                                        const absl::Status& status) const;
+
   // The first promise that is broken now.
   std::optional<Violation> AfterEvent();
 
@@ -52,14 +56,20 @@ class Invariants {
   std::optional<Violation> CheckClients();
   std::optional<Violation> CheckDeadline(const Watched& watched) const;
   std::optional<Violation> CheckReason(const Watched& watched) const;
+  bool FitsNowhere(const SimRequest& planned, int blocks) const;
+  // A write that may still land finds its page.
+  std::optional<Violation> CheckPagesInFlight() const;
   std::optional<Violation> CheckWorkers();
   std::optional<Violation> CheckWorker(SimWorker& worker) const;
   void OnLand(const WorkerKey& to, TransferId transfer, BlockRef block);
   std::optional<Violation> CheckRouter() const;
   std::optional<Violation> CheckProgress();
-  bool Planned(FaultKind kind) const;
-  // Nothing is wrong now, and nothing was for a while.
-  bool Calm(Instant since) const;
+  // A step of a worker was made to fail before now.
+  bool StepFailed() const;
+  // Something is wrong now, or was until a while ago.
+  bool Troubled() const;
+  // When the last fault that has begun was over; infinite: it is not.
+  absl::Duration CalmSince() const;
 
   const SimPlan* plan_;
   SimCluster* cluster_;
@@ -71,6 +81,7 @@ class Invariants {
   absl::Duration router_stopped_;  // in all: frozen, or behind by its clock
   absl::Duration clocks_ahead_;    // in all, of all hosts
   int least_blocks_ = 0;           // of a worker's pool
+  int most_decode_blocks_ = 0;     // of one that decodes
   std::vector<std::unique_ptr<Watched>> watched_;
   size_t first_open_ = 0;  // all before it are closed
   int open_ = 0;

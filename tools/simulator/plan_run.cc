@@ -61,6 +61,8 @@ void PlanRun::Submit(const SimRequest& planned) {
       [&](GenerateRequest& request) { FillRequest(planned, request); });
   if (client == nullptr) {
     ++report_.refused;
+    auto unearned = invariants_.CheckRefusal(planned, cluster_.refused());
+    if (unearned && report_.ok()) Break(*unearned);
     return;
   }
   clients_.push_back(client);
