@@ -230,6 +230,7 @@ void RouterCore::Deliver(Request& r, TokenFrame frame) {
     }
   }
   r.fruitless = r.refusals = 0;
+  EndRetrying(r);
   if (frame.finish != FinishReason::kNone) {
     r.finish = frame.finish;
     r.usage = frame.usage;
