@@ -25,6 +25,7 @@ namespace penstock {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(100);
+constexpr char kAnyPort[] = "127.0.0.1:0";
 
 absl::Status DidNotStart(const ProcessGroup::Member& member) {
   return absl::UnavailableError(absl::StrCat(
@@ -104,8 +105,8 @@ std::vector<std::string> LocalCluster::WorkerArguments(
     const std::string& name) const {
   return {"--name",         name,
           "--router",       servers_[0].grpc,
-          "--grpc",         "127.0.0.1:0",
-          "--metrics",      "127.0.0.1:0",
+          "--grpc",         kAnyPort,
+          "--metrics",      kAnyPort,
           "--threads",      absl::StrCat(options_.threads),
           "--host-workers", absl::StrCat(options_.prefill + options_.decode),
           "--kv-memory",    options_.kv_memory,
@@ -138,15 +139,21 @@ absl::Status LocalCluster::StartServer(const std::string& role,
       [&] { return member.reported || !member.announcement.empty(); }, kTick,
       absl::Seconds(options_.start_timeout_seconds));
   if (absl::IsCancelled(waited)) return waited;
-  const auto where = nlohmann::json::parse(member.announcement, nullptr, false);
-  if (member.reported || !waited.ok() || !where.is_object()) {
+  if (member.reported || !waited.ok() || !TakeAddresses(server)) {
     return DidNotStart(member);
   }
+  servers_.push_back(std::move(server));
+  return absl::OkStatus();
+}
+
+bool LocalCluster::TakeAddresses(Server& server) {
+  const auto where =
+      nlohmann::json::parse(server.member->announcement, nullptr, false);
+  if (!where.is_object()) return false;
   server.grpc = where.value("grpc", "");
   server.metrics = where.value("metrics", "");
   server.http = where.value("http", "");
-  servers_.push_back(std::move(server));
-  return absl::OkStatus();
+  return true;
 }
 
 absl::Status LocalCluster::WaitUntilServing() {
@@ -190,7 +197,7 @@ absl::Status LocalCluster::Watch() {
                        });
   };
   while (!router.reported) {
-    ASSIGN_OR_RETURN(const absl::Time next, RestartWorkers());
+    const absl::Time next = RestartWorkers();
     const absl::Status waited =
         group_.WaitUntil(somebody_ended, absl::Seconds(1), next - absl::Now());
     if (absl::IsCancelled(waited)) return waited;
@@ -199,7 +206,7 @@ absl::Status LocalCluster::Watch() {
       absl::StrCat("the router ", DescribeExit(*router.process->TryReap())));
 }
 
-absl::StatusOr<absl::Time> LocalCluster::RestartWorkers() {
+absl::Time LocalCluster::RestartWorkers() {
   absl::Time next = absl::InfiniteFuture();
   for (size_t i = 1; i < servers_.size(); ++i) {
     Server& server = servers_[i];
@@ -217,9 +224,22 @@ absl::StatusOr<absl::Time> LocalCluster::RestartWorkers() {
       continue;
     }
     std::vector<std::string> arguments = server.member->options.arguments;
-    SetFlag(arguments, "--grpc", server.grpc);
-    SetFlag(arguments, "--metrics", server.metrics);
-    RETURN_IF_ERROR(group_.Restart(*server.member, std::move(arguments)));
+    // Who never listened may have found its port taken by somebody else.
+    const bool listened = TakeAddresses(server);
+    SetFlag(arguments, "--grpc", listened ? server.grpc : kAnyPort);
+    SetFlag(arguments, "--metrics", listened ? server.metrics : kAnyPort);
+    const absl::Status started =
+        group_.Restart(*server.member, std::move(arguments));
+    if (!started.ok()) {
+      // The others go on without it meanwhile.
+      const absl::Duration pause = server.pause.After(absl::ZeroDuration());
+      std::cerr << name << " could not be started: " << started.message()
+                << "; tried again in " << absl::FormatDuration(pause)
+                << std::endl;
+      server.restart_at = now + pause;
+      next = std::min(next, server.restart_at);
+      continue;
+    }
     server.started = now;
     server.restart_at = absl::InfiniteFuture();
   }

@@ -14,8 +14,8 @@ namespace penstock {
 
 // Router, prefill and decode workers as children of this process: started in
 // order, watched, and drained in order. A worker that ends is started again at
-// the address that it had; the cluster ends with its router. Used once, by the
-// main thread.
+// the address that it had, or elsewhere when it could not listen there; the
+// cluster ends with its router. Used once, by the main thread.
 class LocalCluster {
  public:
   explicit LocalCluster(const ClusterOptions& options);
@@ -44,12 +44,14 @@ class LocalCluster {
   // Starts one server and waits until it says where it listens.
   absl::Status StartServer(const std::string& role, const std::string& name,
                            std::vector<std::string> arguments);
+  // From what the server announced. False: it has not said where it listens.
+  static bool TakeAddresses(Server& server);
   absl::Status WaitUntilServing();
   void Report() const;
   absl::Status Watch();
   // Starts workers again whose pause is over; plans it for those that have
   // just ended. Returns when to call again, unless another ends before.
-  absl::StatusOr<absl::Time> RestartWorkers();
+  absl::Time RestartWorkers();
   void Stop();
   void StopServers(bool routers);
 
