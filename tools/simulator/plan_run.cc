@@ -122,10 +122,10 @@ SimReport PlanRun::Run() {
       !RunTo([this] { return cluster_.Idle(); }, plan_.drain_bound) &&
       report_.ok()) {
     Break({"everything drains",
-           absl::StrCat(
-               "not idle after ", absl::FormatDuration(plan_.drain_bound),
-               " without faults; open: ", invariants_.OpenRequests(),
-               invariants_.Workers())});
+           absl::StrCat("not idle after ",
+                        absl::FormatDuration(plan_.drain_bound),
+                        " without faults; open: ", invariants_.OpenRequests(),
+                        invariants_.Workers())});
   }
   // What is kept for a next attempt goes when its lease ends.
   if (report_.ok()) {

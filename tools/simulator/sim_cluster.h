@@ -111,8 +111,6 @@ class SimCluster {
   // Those whose process runs, in order of name.
   std::vector<SimWorker*> Living();
   SimHost& host(const std::string& name) { return *hosts_.at(name); }
-  // Of the workers, dead ones included.
-  const std::vector<std::string>& worker_names() const { return names_; }
   const std::vector<std::unique_ptr<SimClient>>& clients() const {
     return clients_;
   }

@@ -13,7 +13,6 @@ void SimLog::Add(Instant when, const std::string& line) {
   absl::StrAppend(&stamped, "\n", hash_);
   hash_ = hasher_->Checksum(absl::MakeConstSpan(
       reinterpret_cast<const uint8_t*>(stamped.data()), stamped.size()));
-  ++count_;
   if (kept_ == 0 && !on_line) return;
   stamped.resize(stamped.rfind('\n'));
   if (on_line) on_line(stamped);

@@ -28,14 +28,12 @@ class SimLog {
   std::function<void(const std::string& line)> on_line;
   // Of every line so far, in order.
   uint64_t hash() const { return hash_; }
-  int64_t count() const { return count_; }
 
  private:
   const BlockHasher* hasher_;
   const size_t kept_;
   std::deque<std::string> lines_;
   uint64_t hash_ = 0;
-  int64_t count_ = 0;
 };
 
 }  // namespace penstock

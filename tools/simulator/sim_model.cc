@@ -81,11 +81,6 @@ TokenLogprobs SimModel::Compare(uint64_t state, TokenId token, int best) {
   return out;
 }
 
-TokenId SimModel::Next(absl::Span<const TokenId> history, uint64_t seed,
-                       uint32_t sample) {
-  return TokenOf(StateOf(history), seed, history.size(), sample);
-}
-
 std::vector<TokenId> SimModel::Generate(absl::Span<const TokenId> prompt,
                                         int count, uint64_t seed,
                                         uint32_t sample) {

@@ -33,9 +33,6 @@ class SimModel {
   // What a backend says of `token` and the best `best`, ties by id.
   static TokenLogprobs Compare(uint64_t state, TokenId token, int best);
 
-  // The next token after `history`, from the tokens alone.
-  static TokenId Next(absl::Span<const TokenId> history, uint64_t seed,
-                      uint32_t sample = 0);
   // `count` tokens after `prompt`.
   static std::vector<TokenId> Generate(absl::Span<const TokenId> prompt,
                                        int count, uint64_t seed,
