@@ -2,7 +2,7 @@
 SIGSTOP, cut and silent TCP, a full KV pool. Every request ends with its right
 tokens or a typed error, nothing leaks, and the cluster is healthy at the end.
 
-As a test it takes a minute. For longer, from this folder:
+As a test it disturbs for half a minute. For longer, from this folder:
 
     ../../build/python/bin/python faults_test.py --seconds 300 --kills 50
 """
