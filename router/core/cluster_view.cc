@@ -49,14 +49,10 @@ std::vector<int> ClusterView::CachedBlocks(
     absl::Span<const BlockHash> chain) const {
   std::vector<int> cached(workers.size());
   if (prefixes == nullptr) return cached;
-  std::vector<PrefixMatch> matches = prefixes->Match(chain);
+  const PrefixMatch match = prefixes->Match(chain);
+  if (match.empty()) return cached;
   for (size_t i = 0; i < workers.size(); ++i) {
-    auto it = std::lower_bound(
-        matches.begin(), matches.end(), workers[i].slot,
-        [](const PrefixMatch& m, WorkerSlot slot) { return m.worker < slot; });
-    if (it != matches.end() && it->worker == workers[i].slot) {
-      cached[i] = it->blocks;
-    }
+    cached[i] = match.BlocksOf(workers[i].slot);
   }
   return cached;
 }

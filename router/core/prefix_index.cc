@@ -6,7 +6,6 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
 
 namespace penstock {
 namespace {
@@ -22,11 +21,12 @@ absl::Status UnknownWorker(WorkerSlot slot) {
 
 }  // namespace
 
-void PrefixIndex::AddWorker(WorkerSlot slot, size_t max_blocks) {
-  Worker worker;
-  worker.max_blocks = max_blocks;
-  bool added = workers_.emplace(slot, std::move(worker)).second;
-  CHECK(added) << "worker slot " << slot << " is taken";
+WorkerSlot PrefixIndex::AddWorker(size_t max_blocks) {
+  if (free_slots_.empty()) free_slots_.insert(slot_limit_++);
+  const WorkerSlot slot = *free_slots_.begin();
+  free_slots_.erase(free_slots_.begin());
+  workers_[slot].max_blocks = max_blocks;
+  return slot;
 }
 
 void PrefixIndex::RemoveWorker(WorkerSlot slot) {
@@ -44,6 +44,7 @@ void PrefixIndex::Sweep(size_t blocks) {
   for (; blocks > 0 && !removed_.empty(); --blocks) {
     Swept& swept = removed_.front();
     if (swept.next == swept.worker.mapped().blocks.end()) {
+      free_slots_.insert(swept.worker.key());
       removed_.pop_front();
     } else {
       RemoveOwner(swept.worker.key(), (swept.next++)->first);
@@ -127,9 +128,8 @@ uint64_t PrefixIndex::ExpectedSequence(WorkerSlot slot) const {
   return it == workers_.end() ? 0 : it->second.last_sequence + 1;
 }
 
-std::vector<PrefixMatch> PrefixIndex::Match(
-    absl::Span<const BlockHash> chain) const {
-  std::vector<PrefixMatch> matches;
+PrefixMatch PrefixIndex::Match(absl::Span<const BlockHash> chain) const {
+  std::vector<PrefixMatch::Holding> matches;
   std::vector<WorkerSlot> alive;  // workers that own every block so far
   for (size_t depth = 0; depth < chain.size(); ++depth) {
     auto it = owners_.find(chain[depth]);
@@ -152,11 +152,11 @@ std::vector<PrefixMatch> PrefixIndex::Match(
     alive = std::move(still);
     auto match = matches.begin();
     for (WorkerSlot slot : alive) {
-      while (match->worker != slot) ++match;
+      while (match->slot != slot) ++match;
       match->blocks = static_cast<int>(depth + 1);
     }
   }
-  return matches;
+  return PrefixMatch(std::move(matches));
 }
 
 CacheSnapshot PrefixIndex::Dump(WorkerSlot slot) const {

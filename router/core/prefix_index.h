@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -12,19 +13,9 @@
 #include "absl/types/span.h"
 #include "common/base/id.h"
 #include "common/peer/worker_report.h"
+#include "router/core/prefix/prefix_match.h"
 
 namespace penstock {
-
-// A worker as the index knows it: never reused, so nothing of a dead worker
-// can be taken for a living one's.
-using WorkerSlot = uint64_t;
-
-// How much of a chain one worker holds, from the chain's start.
-struct PrefixMatch {
-  WorkerSlot worker = 0;
-  int blocks = 0;  // > 0
-  friend bool operator==(const PrefixMatch&, const PrefixMatch&) = default;
-};
 
 // Which worker holds which blocks, exactly: a hash table from each chained hash
 // to its owners, and one of each worker's blocks; no answer depends on their
@@ -33,13 +24,14 @@ struct PrefixMatch {
 // the worker registry.
 class PrefixIndex {
  public:
-  // Starts a worker without blocks; its events count from 1. It may hold at
-  // most `max_blocks`, which bounds what a broken worker can make us store.
-  // Precondition: the slot was never added before.
-  void AddWorker(WorkerSlot worker, size_t max_blocks);
+  // Starts a worker without blocks in a free slot, the lowest; its events count
+  // from 1. It may hold at most `max_blocks`, which bounds what a broken worker
+  // can make us store.
+  WorkerSlot AddWorker(size_t max_blocks);
   // Forgets all that the worker holds, at once and in bounded time: it is in no
   // match any more. The memory of what is beyond some thousand blocks comes
-  // back bit by bit with later events of others. Unknown workers are a no-op.
+  // back bit by bit with later events of others, and its slot is free again
+  // only then. Unknown workers are a no-op.
   void RemoveWorker(WorkerSlot worker);
   // As RemoveWorker, but its events go on from where they are.
   void ClearWorker(WorkerSlot worker);
@@ -62,9 +54,9 @@ class PrefixIndex {
   // Sequence of the next event; 0 for an unknown worker.
   uint64_t ExpectedSequence(WorkerSlot worker) const;
 
-  // What each worker holds of the chain, from its start: those with at least
-  // one block, in order of slot.
-  std::vector<PrefixMatch> Match(absl::Span<const BlockHash> chain) const;
+  // What each worker holds of the chain, from its start. Valid until the index
+  // changes.
+  PrefixMatch Match(absl::Span<const BlockHash> chain) const;
 
   // What Replace takes to bring an empty worker to the same state.
   CacheSnapshot Dump(WorkerSlot worker) const;
@@ -74,6 +66,8 @@ class PrefixIndex {
   // (block, worker) pairs.
   size_t memberships() const { return memberships_; }
   size_t workers() const { return workers_.size(); }
+  // One more than the greatest slot that was ever given.
+  WorkerSlot slot_limit() const { return slot_limit_; }
 
  private:
   // In order. Few own most blocks, every worker owns some.
@@ -107,6 +101,8 @@ class PrefixIndex {
   absl::flat_hash_map<BlockHash, Owners> owners_;
   size_t memberships_ = 0;
   uint64_t next_age_ = 1;
+  std::set<WorkerSlot> free_slots_;
+  WorkerSlot slot_limit_ = 0;
 };
 
 }  // namespace penstock

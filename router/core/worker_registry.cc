@@ -35,6 +35,7 @@ absl::Status UnknownWorker(const WorkerKey& worker) {
 LoadReservation::LoadReservation(LoadReservation&& other) noexcept
     : registry_(std::exchange(other.registry_, nullptr)),
       slot_(other.slot_),
+      registration_(other.registration_),
       share_(other.share_) {}
 
 LoadReservation& LoadReservation::operator=(LoadReservation&& other) noexcept {
@@ -42,13 +43,14 @@ LoadReservation& LoadReservation::operator=(LoadReservation&& other) noexcept {
   Release();
   registry_ = std::exchange(other.registry_, nullptr);
   slot_ = other.slot_;
+  registration_ = other.registration_;
   share_ = other.share_;
   return *this;
 }
 
 void LoadReservation::Release() {
   if (WorkerRegistry* registry = std::exchange(registry_, nullptr)) {
-    registry->Release(slot_, share_);
+    registry->Release(slot_, registration_, share_);
   }
 }
 
@@ -114,9 +116,9 @@ absl::Status WorkerRegistry::Register(const WorkerInfo& info) {
                      absl::StrCat("the router knows ", options_.max_workers,
                                   " workers already"));
   }
-  WorkerSlot slot = next_slot_++;
   // Twice what fits, for blocks that a worker keeps below its arena.
-  prefixes_.AddWorker(slot, 2 * static_cast<size_t>(info.total_blocks));
+  const WorkerSlot slot =
+      prefixes_.AddWorker(2 * static_cast<size_t>(info.total_blocks));
   WorkerView worker;
   worker.info = info;
   worker.slot = slot;
@@ -124,6 +126,7 @@ absl::Status WorkerRegistry::Register(const WorkerInfo& info) {
   view_.workers.insert(at, std::move(worker));
   Record& record = records_[slot];
   record.key = info.key;
+  record.registration = ++registrations_;
   record.last_report = record.last_heard = clock_.Now();
   WatchSilence(slot);
   return absl::OkStatus();
@@ -223,14 +226,17 @@ LoadReservation WorkerRegistry::Reserve(const WorkerKey& worker,
   CHECK(view != nullptr) << "no worker " << worker.name;
   view->reserved += share;
   ++reservations_;
-  return LoadReservation(this, view->slot, share);
+  return LoadReservation(this, view->slot, records_.at(view->slot).registration,
+                         share);
 }
 
-void WorkerRegistry::Release(WorkerSlot slot, const LoadShare& share) {
+void WorkerRegistry::Release(WorkerSlot slot, uint64_t registration,
+                             const LoadShare& share) {
   CHECK(reservations_ > 0);
   --reservations_;
   auto it = records_.find(slot);
-  if (it == records_.end()) return;  // lost meanwhile, and its load with it
+  // Lost meanwhile, and its load with it.
+  if (it == records_.end() || it->second.registration != registration) return;
   FindView(it->second.key)->reserved -= share;
 }
 

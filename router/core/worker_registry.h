@@ -36,11 +36,16 @@ class LoadReservation {
 
  private:
   friend class WorkerRegistry;
-  LoadReservation(WorkerRegistry* registry, WorkerSlot slot, LoadShare share)
-      : registry_(registry), slot_(slot), share_(share) {}
+  LoadReservation(WorkerRegistry* registry, WorkerSlot slot,
+                  uint64_t registration, LoadShare share)
+      : registry_(registry),
+        slot_(slot),
+        registration_(registration),
+        share_(share) {}
 
   WorkerRegistry* registry_ = nullptr;
   WorkerSlot slot_ = 0;
+  uint64_t registration_ = 0;
   LoadShare share_;
 };
 
@@ -121,6 +126,7 @@ class WorkerRegistry {
   friend class LoadReservation;
   struct Record {
     WorkerKey key;
+    uint64_t registration = 0;  // never used twice, as slots are
     Instant last_report, last_heard;
     TimerId silence = 0;
     // Cache events are ignored until what was asked for arrives.
@@ -133,7 +139,7 @@ class WorkerRegistry {
   // Calls OnSilence when the worker may have become suspect, or lost.
   void WatchSilence(WorkerSlot slot);
   void OnSilence(WorkerSlot slot);
-  void Release(WorkerSlot slot, const LoadShare& share);
+  void Release(WorkerSlot slot, uint64_t registration, const LoadShare& share);
 
   Options options_;
   const Clock& clock_;
@@ -142,7 +148,7 @@ class WorkerRegistry {
   PrefixIndex prefixes_;
   ClusterView view_;
   std::map<WorkerSlot, Record> records_;
-  WorkerSlot next_slot_ = 1;
+  uint64_t registrations_ = 0;
   int reservations_ = 0;
 };
 

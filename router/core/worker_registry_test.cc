@@ -184,6 +184,21 @@ TEST_F(WorkerRegistryTest, TelemetryMayFailWithoutTheWorker) {
   registry_.Alive(a_);
 }
 
+// A worker that came later may have the lost one's place in the index.
+TEST_F(WorkerRegistryTest, ALostWorkersReservationIsNotTheNextOnes) {
+  ASSERT_TRUE(registry_.Register(Info("a")).ok());
+  LoadReservation old = registry_.Reserve(a_, {absl::Seconds(2), 1, 3});
+  const WorkerSlot slot = registry_.Find(a_)->slot;
+  registry_.Lose(a_, absl::InternalError("x"));
+  ASSERT_TRUE(registry_.Register(Info("b")).ok());
+  const WorkerKey b = {"b", Incarnation(1)};
+  ASSERT_EQ(registry_.Find(b)->slot, slot);
+  const LoadShare share = {absl::Seconds(1), 1, 2};
+  LoadReservation held = registry_.Reserve(b, share);
+  old.Release();
+  EXPECT_EQ(registry_.Find(b)->reserved, share);
+}
+
 TEST_F(WorkerRegistryTest, ReservationsAreGivenBackOnce) {
   ASSERT_TRUE(registry_.Register(Info("a")).ok());
   {
