@@ -29,6 +29,10 @@ absl::Status Validate(const RouterCore::Options& o) {
   RETURN_IF_ERROR(Positive("suspect_after", o.workers.suspect_after > 0));
   RETURN_IF_ERROR(Positive("lost_after less suspect_after",
                            o.workers.lost_after > o.workers.suspect_after));
+  RETURN_IF_ERROR(
+      Positive("stalled_after less suspect_after",
+               o.workers.stalled_after >
+                   o.workers.suspect_after * o.workers.heartbeat_interval));
   RETURN_IF_ERROR(Positive("workers.content", bool{o.workers.content}));
   if (o.max_queued < 0 || !(o.retry_share >= 0) ||
       o.retry_pause < absl::ZeroDuration() ||
@@ -59,13 +63,16 @@ absl::StatusOr<std::unique_ptr<RouterCore>> RouterCore::Create(
 RouterCore::RouterCore(const Options& options, const Ports& ports)
     : options_(options),
       ports_(ports),
-      workers_(options.workers, *ports.clock, *ports.timers,
-               [this](const WorkerKey& worker, const absl::Status& why) {
-                 HandleLost(worker, why);
-               }) {}
+      workers_(
+          options.workers, *ports.clock, *ports.timers,
+          [this](const WorkerKey& worker, const absl::Status& why) {
+            HandleLost(worker, why);
+          },
+          [this](const WorkerKey& worker) { OnSuspect(worker); }) {}
 
 RouterCore::~RouterCore() {
   ports_.timers->Cancel(hope_timer_);
+  ports_.timers->Cancel(ending_timer_);
   for (auto& [id, request] : requests_) {
     ports_.timers->Cancel(request->deadline_timer);
     ports_.timers->Cancel(request->wait_timer);
@@ -231,7 +238,18 @@ absl::Status RouterCore::OnLoad(const WorkerKey& worker,
 void RouterCore::OnHealthChanged(const WorkerKey& worker, WorkerHealth health) {
   ports_.probe->WorkerHealthChanged(worker, health);
   RaiseHope();
-  if (health == WorkerHealth::kDraining) MoveWaitingLegs(worker);
+  if (health == WorkerHealth::kDraining) {
+    MoveWaitingLegs(worker,
+                    MakeError(ErrorReason::kDraining, "the worker drains"));
+  }
+}
+
+// It may be gone: what it has not begun with need not wait to find out.
+void RouterCore::OnSuspect(const WorkerKey& worker) {
+  MoveWaitingLegs(worker, MakeError(ErrorReason::kWorkerLost,
+                                    absl::StrCat("worker ", worker.name,
+                                                 " does not report")));
+  Pump();
 }
 
 CacheSync RouterCore::OnCacheEvents(const WorkerKey& worker,

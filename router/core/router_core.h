@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -63,6 +64,7 @@ class RouterCore {
     absl::Duration settle_grace = absl::Milliseconds(50);
     // How long a leg may take to show what its partner's end means: that decode
     // has the KV although prefill failed, or that prefill made the only token.
+    // Also how long it may stay open when the answer is complete.
     absl::Duration await_grace = absl::Seconds(5);
   };
   // All must outlive the core.
@@ -202,6 +204,10 @@ class RouterCore {
   void Deliver(Request& request, TokenFrame frame);
   void ArmGrace(Request& request, absl::Duration grace);
   void CancelLegs(Attempt& attempt);
+  // Legs of a complete answer end by themselves, or are cancelled in a while.
+  void LetEnd(Attempt& attempt);
+  void WatchEnding();
+  void OnEndingDue();
   void OnAttemptFailed(Request& request, const AttemptStep& step);
   bool MayRetry(const Request& request, const absl::Status& status) const;
   bool RetryBudgetLeft() const;
@@ -220,11 +226,14 @@ class RouterCore {
   // Until a later Pump finds it a place.
   void WaitForPlace(Request& request);
   // Legs that a worker has not begun with are placed anew where possible.
-  void MoveWaitingLegs(const WorkerKey& worker);
+  // For any reason but draining, within the retry budget.
+  void MoveWaitingLegs(const WorkerKey& worker, const absl::Status& why);
+  bool ReportOnTime(const Placement& placement) const;
   // Cancels what is open, then ends the request.
   void Abort(Request& request, const absl::Status& status);
   void End(Request& request, const absl::Status& status);
   void OnHealthChanged(const WorkerKey& worker, WorkerHealth health);
+  void OnSuspect(const WorkerKey& worker);
   void HandleLost(const WorkerKey& worker, const absl::Status& why);
   void ReportInFlight();
   void CheckDrained();
@@ -237,6 +246,10 @@ class RouterCore {
   std::map<QueueKey, Request*> again_;  // those whose last attempt has failed
   // Until WorkerLegs ends them, which may be long after their request.
   absl::flat_hash_map<LegId, LegOwner> legs_;
+  // Those of complete answers, and when they are cancelled; some may have
+  // ended.
+  std::deque<std::pair<Instant, LegId>> ending_;
+  TimerId ending_timer_ = 0;
   LegId next_leg_ = 1;
   uint64_t next_arrival_ = 1;
   int running_ = 0;   // requests that had an attempt

@@ -23,8 +23,8 @@ absl::StatusOr<Placement> RouterCore::Place(
   const int prompt = static_cast<int>(r.request.prompt.size());
   RequestFacts facts;
   facts.prompt_tokens = HistoryTokens(r);
-  facts.max_tokens = std::max(
-      0, r.request.stop.max_tokens - (facts.prompt_tokens - prompt));
+  facts.max_tokens =
+      std::max(0, r.request.stop.max_tokens - (facts.prompt_tokens - prompt));
   const std::vector<KeptPrefix> kept = KeptFor(r);
   // A prompt that is to be scored is computed in full.
   if (r.request.prompt_logprobs < 0 || r.delivered.scored() == prompt) {
@@ -167,6 +167,7 @@ void RouterCore::OnLegFinished(LegId leg, const absl::Status& status) {
   LegKind kind;
   Request* r = OwnerOf(leg, &kind);
   legs_.erase(leg);
+  WatchEnding();
   if (r != nullptr) {
     const WorkerKey worker = kind == LegKind::kDecode
                                  ? r->attempt->decode().worker
@@ -202,6 +203,7 @@ void RouterCore::Execute(Request& r, AttemptStep step) {
       return;
     case AttemptStep::Next::kEnd:
       if (step.status.ok()) {
+        LetEnd(*r.attempt);
         End(r, step.status);
       } else {
         CancelLegs(*r.attempt);
@@ -249,6 +251,34 @@ void RouterCore::ArmGrace(Request& r, absl::Duration grace) {
 
 void RouterCore::CancelLegs(Attempt& attempt) {
   for (LegId leg : attempt.TakeCancellable()) ports_.legs->Cancel(leg);
+}
+
+void RouterCore::LetEnd(Attempt& attempt) {
+  const Instant until = ports_.clock->Now() + options_.await_grace;
+  for (LegId leg : attempt.TakeCancellable()) ending_.emplace_back(until, leg);
+  WatchEnding();
+}
+
+void RouterCore::WatchEnding() {
+  while (!ending_.empty() && !legs_.contains(ending_.front().second)) {
+    ending_.pop_front();
+  }
+  if (ending_.empty()) {
+    ports_.timers->Cancel(std::exchange(ending_timer_, 0));
+  } else if (ending_timer_ == 0) {
+    ending_timer_ = ports_.timers->Schedule(ending_.front().first,
+                                            [this] { OnEndingDue(); });
+  }
+}
+
+void RouterCore::OnEndingDue() {
+  ending_timer_ = 0;
+  while (!ending_.empty() && ending_.front().first <= ports_.clock->Now()) {
+    const LegId leg = ending_.front().second;
+    ending_.pop_front();
+    if (legs_.contains(leg)) ports_.legs->Cancel(leg);
+  }
+  WatchEnding();
 }
 
 // --- ends

@@ -309,6 +309,54 @@ TEST_F(RouterCoreFailureTest, SilentWorkersLoseTheirRequests) {
   EXPECT_EQ(Reason(), ErrorReason::kWorkerLost);
 }
 
+// Nobody knows whether it is gone; another can begin at once.
+TEST_F(RouterCoreFailureTest, WaitingLegsLeaveASuspectWorker) {
+  Cluster(0, 2);
+  Submit(Request(9));
+  const LegId waits = d_;
+  const WorkerKey silent = Leg(d_).worker;
+  const std::string other = silent.name == "d1" ? "d2" : "d1";
+  const absl::Duration interval = options_.workers.heartbeat_interval;
+  for (int i = 0; i < options_.workers.suspect_after; ++i) {
+    EXPECT_EQ(legs_.legs.size(), 1u);
+    Beat({other, Incarnation(1)}, WorkerHealth::kReady);
+    Pass(interval);
+  }
+  ASSERT_EQ(legs_.legs.size(), 2u);
+  EXPECT_EQ(Leg(waits).cancels, 1);
+  TakeLastLegs();
+  EXPECT_EQ(Leg(d_).worker.name, other);
+  EXPECT_THAT(probe_.retried, ElementsAre(ErrorReason::kWorkerLost));
+  // When both are silent there is nowhere to go.
+  Pass(options_.workers.suspect_after * interval);
+  EXPECT_EQ(legs_.legs.size(), 2u);
+  core_->OnLegFrame(d_, FakeFrame(0, 1, FinishReason::kStop));
+  EXPECT_TRUE(client_.status.ok());
+}
+
+// A worker that only is slow must not drag the others along: what leaves it is
+// within the retry budget.
+TEST_F(RouterCoreFailureTest, NoMoreThanTheBudgetLeavesASuspectWorker) {
+  options_.retry_floor = 2;
+  options_.retry_share = 0;
+  Cluster(0, 1);
+  std::vector<FakeClient> clients(5);
+  for (FakeClient& client : clients) {
+    ASSERT_TRUE(core_->Submit(Request(9), &client).ok());
+  }
+  Add("d2", false, true);
+  const absl::Duration interval = options_.workers.heartbeat_interval;
+  for (int i = 0; i < options_.workers.suspect_after; ++i) {
+    Beat({"d2", Incarnation(1)}, WorkerHealth::kReady);
+    Pass(interval);
+  }
+  EXPECT_EQ(legs_.legs.size(), 7u);
+  for (LegId leg = 1; leg <= 7; ++leg) {
+    core_->OnLegFrame(leg, FakeFrame(0, 1, FinishReason::kStop));
+  }
+  for (FakeClient& client : clients) EXPECT_TRUE(client.status.ok());
+}
+
 // Telemetry that fails stops nothing: dispatch goes on by this router's counts.
 TEST_F(RouterCoreFailureTest, WithoutAnyLoadReportRequestsAreServed) {
   Cluster(0, 2);

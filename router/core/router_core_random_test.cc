@@ -128,7 +128,11 @@ class World {
         TouchWorker();
         break;
       case 4:
-        Pass(absl::Milliseconds(random_.Below(120)));
+        if (random_.Below(40) == 0) {
+          FallSilent();
+        } else {
+          Pass(absl::Milliseconds(random_.Below(120)));
+        }
         break;
       default:
         MoveLeg();
@@ -257,6 +261,22 @@ class World {
         core_->OnLoad(Key(worker), load).IgnoreError();
     }
     TrackNewLegs();
+  }
+
+  // One worker says nothing while the others report, and no leg moves.
+  void FallSilent() {
+    const int silent = static_cast<int>(random_.Below(kWorkers));
+    WorkerLoad load;
+    load.health = WorkerHealth::kReady;
+    load.total_blocks = load.free_blocks = 500;
+    for (int round = 0; round < 4; ++round) {
+      for (int worker = 0; worker < kWorkers; ++worker) {
+        if (worker == silent) continue;
+        core_->OnLoad(Key(worker), load).IgnoreError();
+        TrackNewLegs();
+      }
+      Pass(absl::Milliseconds(500));
+    }
   }
 
   void TrackNewLegs() {

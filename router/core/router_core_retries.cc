@@ -152,7 +152,9 @@ void RouterCore::PumpRetries() {
   }
 }
 
-void RouterCore::MoveWaitingLegs(const WorkerKey& worker) {
+void RouterCore::MoveWaitingLegs(const WorkerKey& worker,
+                                 const absl::Status& why) {
+  const bool drains = ErrorInfoOf(why).reason == ErrorReason::kDraining;
   auto waits_there = [&](const Attempt::Leg& leg) {
     return leg.worker == worker && leg.open() && !leg.accepted && !leg.keeps;
   };
@@ -165,19 +167,29 @@ void RouterCore::MoveWaitingLegs(const WorkerKey& worker) {
     const bool waits = waits_there(r.attempt->decode()) ||
                        (r.attempt->prefill().has_value() &&
                         waits_there(*r.attempt->prefill()));
-    if (!waits) continue;
+    if (!waits || (!drains && !RetryBudgetLeft())) continue;
     // It finishes what it has: nobody is moved to nowhere.
     absl::StatusOr<Placement> placement = Place(r, {worker.name});
-    if (!placement.ok()) continue;
-    Sometimes<"a waiting leg was moved off a draining worker">();
+    if (!placement.ok() || (!drains && !ReportOnTime(*placement))) continue;
+    if (drains) {
+      Sometimes<"a waiting leg was moved off a draining worker">();
+    } else {
+      Sometimes<"a waiting leg was moved off a suspect worker">();
+    }
     CancelLegs(*r.attempt);
     r.attempt->Abandon();
     EndRetrying(r);
     --r.fruitless;  // it had not begun
-    r.moving = true;
-    r.failure = MakeError(ErrorReason::kDraining, "the worker drains");
+    r.moving = drains;
+    r.failure = why;
     StartAgain(r, *placement);
   }
+}
+
+bool RouterCore::ReportOnTime(const Placement& placement) const {
+  return workers_.ReportsOnTime(placement.decode.worker) &&
+         (!placement.prefill.has_value() ||
+          workers_.ReportsOnTime(placement.prefill->worker));
 }
 
 }  // namespace penstock

@@ -386,6 +386,22 @@ TEST_F(RouterCoreTest, DrainFinishesWhatWasTakenAndTakesNoMore) {
   EXPECT_EQ(idle, 1);
 }
 
+// A worker that never ends its leg is told to, and does not keep us from going.
+TEST_F(RouterCoreTest, ALegThatOutlivesItsAnswerIsCancelledInAWhile) {
+  Cluster(1, 1);
+  Submit();
+  Accept();
+  core_->OnLegFrame(p_, FakeFrame(0, 1));
+  core_->OnLegFrame(d_, FakeFrame(1, 1, FinishReason::kStop));
+  EXPECT_TRUE(client_.status.ok());
+  core_->OnLegFinished(p_, absl::OkStatus());
+  Pass(options_.await_grace - absl::Milliseconds(1));
+  EXPECT_EQ(Leg(d_).cancels, 0);
+  Pass(absl::Milliseconds(1));
+  EXPECT_EQ(Leg(d_).cancels, 1);
+  EXPECT_EQ(Leg(p_).cancels, 0);
+}
+
 TEST_F(RouterCoreTest, AnIdleRouterDrainsAtOnce) {
   Cluster(0, 1);
   bool idle = false;

@@ -55,11 +55,13 @@ void LoadReservation::Release() {
 }
 
 WorkerRegistry::WorkerRegistry(const Options& options, const Clock& clock,
-                               Timers& timers, LostCallback on_lost)
+                               Timers& timers, LostCallback on_lost,
+                               SuspectCallback on_suspect)
     : options_(options),
       clock_(clock),
       timers_(timers),
-      on_lost_(std::move(on_lost)) {
+      on_lost_(std::move(on_lost)),
+      on_suspect_(std::move(on_suspect)) {
   view_.prefixes = &prefixes_;
 }
 
@@ -141,12 +143,14 @@ absl::Status WorkerRegistry::Report(const WorkerKey& worker,
       load.free_blocks > load.total_blocks) {
     return Invalid("load", "is out of range");
   }
+  if (!TelemetryWorks()) telemetry_since_ = clock_.Now();
   const bool drains = view->drains();
   view->reported = load;
   if (drains) view->reported.health = WorkerHealth::kDraining;
   view->reserved_at_report = view->reserved;
   view->suspect = false;
   Record& record = records_.at(view->slot);
+  record.reported = true;
   record.last_report = record.last_heard = clock_.Now();
   WatchSilence(view->slot);
   return absl::OkStatus();
@@ -254,13 +258,41 @@ const WorkerView* WorkerRegistry::Find(const WorkerKey& worker) const {
   return &*at;
 }
 
+// When all fall silent together, their last reports are at most an interval
+// apart.
+bool WorkerRegistry::ReportsOnTime(const WorkerKey& worker) const {
+  const WorkerView* view = Find(worker);
+  if (view == nullptr) return false;
+  const absl::Duration silent =
+      clock_.Now() - records_.at(view->slot).last_report;
+  return silent <
+         std::max(1, options_.suspect_after - 1) * options_.heartbeat_interval;
+}
+
+bool WorkerRegistry::TelemetryWorks() const {
+  return std::any_of(view_.workers.begin(), view_.workers.end(),
+                     [&](const WorkerView& worker) {
+                       return !worker.suspect &&
+                              records_.at(worker.slot).reported;
+                     });
+}
+
+Instant WorkerRegistry::StalledAt(const Record& record) const {
+  return std::max(record.last_report, telemetry_since_) +
+         options_.stalled_after;
+}
+
 void WorkerRegistry::WatchSilence(WorkerSlot slot) {
   Record& record = records_.at(slot);
   const absl::Duration interval = options_.heartbeat_interval;
+  const absl::Duration patience = options_.suspect_after * interval;
   Instant next = record.last_heard + options_.lost_after * interval;
   if (!FindView(record.key)->suspect) {
-    next =
-        std::min(next, record.last_report + options_.suspect_after * interval);
+    next = std::min(next, record.last_report + patience);
+  } else if (StalledAt(record) > clock_.Now()) {
+    next = std::min(next, StalledAt(record));
+  } else {  // as is everybody else: look again
+    next = std::min(next, clock_.Now() + patience);
   }
   timers_.Cancel(record.silence);
   record.silence = timers_.Schedule(next, [this, slot] { OnSilence(slot); });
@@ -277,10 +309,21 @@ void WorkerRegistry::OnSilence(WorkerSlot slot) {
                                      absl::FormatDuration(silent))));
     return;
   }
-  if (clock_.Now() - record.last_report >= options_.suspect_after * interval) {
-    FindView(key)->suspect = true;
+  WorkerView* view = FindView(key);
+  if (view->suspect && clock_.Now() >= StalledAt(record) && TelemetryWorks()) {
+    Lose(key, MakeError(ErrorReason::kWorkerLost,
+                        absl::StrCat("worker ", key.name, " has not reported ",
+                                     "its load for ",
+                                     absl::FormatDuration(clock_.Now() -
+                                                          record.last_report),
+                                     " while others have")));
+    return;
   }
+  const bool overdue =
+      clock_.Now() - record.last_report >= options_.suspect_after * interval;
+  const bool was_suspect = std::exchange(view->suspect, overdue);
   WatchSilence(slot);
+  if (overdue && !was_suspect && on_suspect_) on_suspect_(key);
 }
 
 absl::Status WorkerRegistry::CheckIdle() const {

@@ -64,15 +64,20 @@ class WorkerRegistry {
     absl::Duration heartbeat_interval = absl::Milliseconds(500);
     int suspect_after = 3;  // intervals without a load report
     int lost_after = 20;    // intervals without any sign of life
+    // Without a load report while others report: it hangs, although its stream
+    // lives. When nobody reports, it is the telemetry that fails.
+    absl::Duration stalled_after = absl::Seconds(60);
     int max_workers = 4096;
   };
   // Runs for each worker that is lost, whatever the cause, after the registry
   // has forgotten it.
   using LostCallback =
       std::function<void(const WorkerKey& worker, const absl::Status& why)>;
+  // Runs for each worker that becomes suspect.
+  using SuspectCallback = std::function<void(const WorkerKey& worker)>;
 
   WorkerRegistry(const Options& options, const Clock& clock, Timers& timers,
-                 LostCallback on_lost);
+                 LostCallback on_lost, SuspectCallback on_suspect = nullptr);
   ~WorkerRegistry();
   WorkerRegistry(const WorkerRegistry&) = delete;
   WorkerRegistry& operator=(const WorkerRegistry&) = delete;
@@ -116,6 +121,10 @@ class WorkerRegistry {
   const ClusterView& view() const { return view_; }
   const PrefixIndex& prefixes() const { return prefixes_; }
 
+  // Its reports come as they should: one has come since a worker that is
+  // suspect only now fell silent, so that not everybody is. False: unknown.
+  bool ReportsOnTime(const WorkerKey& worker) const;
+
   // Held reservations, those on lost workers included.
   int reservations() const { return reservations_; }
   // INTERNAL names a worker whose reserved load is not zero although nothing
@@ -128,6 +137,7 @@ class WorkerRegistry {
     WorkerKey key;
     uint64_t registration = 0;  // never used twice, as slots are
     Instant last_report, last_heard;
+    bool reported = false;  // at all
     TimerId silence = 0;
     // Cache events are ignored until what was asked for arrives.
     bool awaiting_snapshot = false;
@@ -136,6 +146,10 @@ class WorkerRegistry {
 
   absl::Status Validate(const WorkerInfo& info) const;
   WorkerView* FindView(const WorkerKey& worker);
+  // Somebody's reports are fresh.
+  bool TelemetryWorks() const;
+  // When the worker counts as stalled if it does not report.
+  Instant StalledAt(const Record& record) const;
   // Calls OnSilence when the worker may have become suspect, or lost.
   void WatchSilence(WorkerSlot slot);
   void OnSilence(WorkerSlot slot);
@@ -145,11 +159,13 @@ class WorkerRegistry {
   const Clock& clock_;
   Timers& timers_;
   LostCallback on_lost_;
+  SuspectCallback on_suspect_;
   PrefixIndex prefixes_;
   ClusterView view_;
   std::map<WorkerSlot, Record> records_;
   uint64_t registrations_ = 0;
   int reservations_ = 0;
+  Instant telemetry_since_;  // somebody's reports have been fresh since then
 };
 
 }  // namespace penstock

@@ -38,12 +38,14 @@ WorkerLoad Ready(int active = 0) {
 class WorkerRegistryTest : public ::testing::Test {
  protected:
   WorkerRegistryTest()
-      : registry_(Options(), clock_, timers_,
-                  [this](const WorkerKey& worker, const absl::Status& why) {
-                    lost_.push_back(worker);
-                    EXPECT_EQ(registry_.Find(worker), nullptr);
-                    EXPECT_FALSE(why.ok());
-                  }) {}
+      : registry_(
+            Options(), clock_, timers_,
+            [this](const WorkerKey& worker, const absl::Status& why) {
+              lost_.push_back(worker);
+              EXPECT_EQ(registry_.Find(worker), nullptr);
+              EXPECT_FALSE(why.ok());
+            },
+            [this](const WorkerKey& worker) { suspects_.push_back(worker); }) {}
 
   static WorkerRegistry::Options Options() {
     WorkerRegistry::Options options;
@@ -51,6 +53,7 @@ class WorkerRegistryTest : public ::testing::Test {
     options.heartbeat_interval = absl::Seconds(1);
     options.suspect_after = 3;
     options.lost_after = 10;
+    options.stalled_after = absl::Seconds(60);
     return options;
   }
   void Pass(absl::Duration time) {
@@ -60,7 +63,7 @@ class WorkerRegistryTest : public ::testing::Test {
 
   ManualClock clock_;
   Timers timers_;
-  std::vector<WorkerKey> lost_;
+  std::vector<WorkerKey> lost_, suspects_;
   WorkerRegistry registry_;
   const WorkerKey a_ = {"a", Incarnation(1)};
 };
@@ -113,7 +116,8 @@ TEST_F(WorkerRegistryTest, RefusesNonsense) {
 TEST_F(WorkerRegistryTest, RegistersAFewAtMost) {
   WorkerRegistry::Options options = Options();
   options.max_workers = 1;
-  WorkerRegistry small(options, clock_, timers_, [](auto&&...) {});
+  WorkerRegistry small(
+      options, clock_, timers_, [](auto&&...) {}, [](auto&&...) {});
   ASSERT_TRUE(small.Register(Info("a")).ok());
   EXPECT_FALSE(small.Register(Info("b")).ok());
   EXPECT_TRUE(small.Register(Info("a", 2)).ok());
@@ -158,6 +162,7 @@ TEST_F(WorkerRegistryTest, SilenceMakesSuspectThenLost) {
   EXPECT_FALSE(registry_.Find(a_)->suspect);
   Pass(absl::Milliseconds(1));
   EXPECT_TRUE(registry_.Find(a_)->suspect);
+  EXPECT_THAT(suspects_, ElementsAre(a_));
   ASSERT_TRUE(registry_.Report(a_, Ready()).ok());
   EXPECT_FALSE(registry_.Find(a_)->suspect);
   Pass(absl::Milliseconds(9999));
@@ -197,6 +202,47 @@ TEST_F(WorkerRegistryTest, ALostWorkersReservationIsNotTheNextOnes) {
   LoadReservation held = registry_.Reserve(b, share);
   old.Release();
   EXPECT_EQ(registry_.Find(b)->reserved, share);
+}
+
+// Its stream lives, its loop does not: the others' reports tell.
+TEST_F(WorkerRegistryTest, AWorkerThatHangsIsLostInTheEnd) {
+  const WorkerKey b{"b", Incarnation(1)};
+  ASSERT_TRUE(registry_.Register(Info("a")).ok());
+  ASSERT_TRUE(registry_.Register(Info("b")).ok());
+  ASSERT_TRUE(registry_.Report(a_, Ready()).ok());
+  for (int second = 1; second <= 60; ++second) {
+    EXPECT_THAT(lost_, IsEmpty());
+    ASSERT_TRUE(registry_.Report(b, Ready()).ok());
+    registry_.Alive(a_);
+    Pass(absl::Seconds(1));
+  }
+  EXPECT_THAT(lost_, ElementsAre(a_));
+}
+
+// Nor is anybody lost when the reports come back, one after the other, or when
+// somebody new comes who has not reported either.
+TEST_F(WorkerRegistryTest, ATelemetryOutageLosesNobody) {
+  const WorkerKey b{"b", Incarnation(1)};
+  ASSERT_TRUE(registry_.Register(Info("a")).ok());
+  ASSERT_TRUE(registry_.Register(Info("b")).ok());
+  ASSERT_TRUE(registry_.Report(a_, Ready()).ok());
+  Pass(absl::Milliseconds(1500));
+  ASSERT_TRUE(registry_.Report(b, Ready()).ok());
+  auto pass = [&](int seconds) {
+    for (int second = 0; second < seconds; ++second) {
+      Pass(absl::Seconds(1));
+      for (const char* name : {"a", "b", "c"}) {
+        registry_.Alive({name, Incarnation(1)});
+      }
+    }
+  };
+  pass(100);
+  ASSERT_TRUE(registry_.Register(Info("c")).ok());
+  pass(100);
+  EXPECT_THAT(lost_, IsEmpty());
+  ASSERT_TRUE(registry_.Report(b, Ready()).ok());
+  pass(2);
+  EXPECT_THAT(lost_, IsEmpty());
 }
 
 TEST_F(WorkerRegistryTest, ReservationsAreGivenBackOnce) {
