@@ -123,6 +123,11 @@ EngineLoad EngineLoop::load() const {
   return load;
 }
 
+void EngineLoop::CountBlocks(BlockCensus& census) const {
+  for (const auto& [id, entry] : entries_) census.Add(entry.sequence->blocks);
+  census.Add(until_step_ends_);
+}
+
 bool EngineLoop::Tick() {
   bool progress = DrainBackend();
   if (!in_flight_) progress |= SubmitNext();

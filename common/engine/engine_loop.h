@@ -19,6 +19,7 @@
 #include "common/model/token_frame.h"
 #include "common/schedule/batch_policy.h"
 #include "kernels/api/backend.h"
+#include "kvstore/core/block_census.h"
 #include "kvstore/core/block_pool.h"
 #include "kvstore/core/prefix_cache.h"
 
@@ -125,6 +126,8 @@ class EngineLoop {
   // A sequence is here, or a step still uses blocks of one that was.
   bool busy() const { return in_flight_ || !entries_.empty(); }
   EngineLoad load() const;
+  // Of its sequences, and what a step in flight still needs.
+  void CountBlocks(BlockCensus& census) const;
   const EngineOptions& options() const { return options_; }
 
  private:

@@ -101,6 +101,10 @@ bool KeptKv::DropOldest() {
   return true;
 }
 
+void KeptKv::CountBlocks(BlockCensus& census) const {
+  for (const auto& [request, entry] : kept_) census.Add(entry.prefix.blocks);
+}
+
 void KeptKv::Drop(RequestId request) {
   auto it = kept_.find(request);
   if (it == kept_.end()) return;

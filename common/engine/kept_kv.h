@@ -7,6 +7,7 @@
 #include "common/base/id.h"
 #include "common/env/clock.h"
 #include "common/env/timers.h"
+#include "kvstore/core/block_census.h"
 #include "kvstore/core/block_pool.h"
 
 namespace penstock {
@@ -50,6 +51,8 @@ class KeptKv {
   int Reclaimable(const BlockPool& pool) const;
   // Lets the one go that was kept first. False: nothing is kept.
   bool DropOldest();
+
+  void CountBlocks(BlockCensus& census) const;
 
  private:
   struct Entry {

@@ -136,6 +136,12 @@ void AnswerGroup::Retire(SequenceId id) {
   if (cached_tokens_ < 0) cached_tokens_ = sequence->cached_tokens;
 }
 
+void AnswerGroup::CountBlocks(BlockCensus& census) const {
+  for (const Beam& beam : beams_) {
+    if (beam.sequence != nullptr) census.Add(beam.sequence->blocks);
+  }
+}
+
 LegFacts AnswerGroup::Facts() const {
   LegFacts facts;
   facts.usage.prompt_tokens = static_cast<int>(request_->prompt.size());

@@ -50,6 +50,9 @@ class AnswerGroup : public SequenceListener {
   // Gives everything back. Idempotent.
   void Stop();
 
+  // Of what the engine does not have.
+  void CountBlocks(BlockCensus& census) const;
+
  private:
   struct Sample {
     SequenceId id;    // none once it has ended

@@ -198,6 +198,22 @@ bool DecodeRole::keeps(RequestId request) const {
              });
 }
 
+void DecodeRole::CountBlocks(BlockCensus& census) const {
+  for (const auto& [id, transfer] : transfers_) transfer->CountBlocks(census);
+  for (const auto& [id, local] : local_) local->CountBlocks(census);
+}
+
+std::vector<TransferId> DecodeRole::Generating() const {
+  std::vector<TransferId> ids;
+  for (const auto& [id, transfer] : transfers_) {
+    if (transfer->state() == DecodeState::kActive) ids.push_back(id);
+  }
+  for (const auto& [id, local] : local_) {
+    if (!local->released()) ids.push_back(id);
+  }
+  return ids;
+}
+
 int DecodeRole::waiting() const { return static_cast<int>(uncredited_.size()); }
 
 }  // namespace penstock

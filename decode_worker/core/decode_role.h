@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include "common/engine/worker_context.h"
 #include "common/peer/leg.h"
@@ -29,6 +30,8 @@ class DecodeRole {
   // Arrivals, credits, fences, clean-up. True when something happened.
   bool Poll();
 
+  void CountBlocks(BlockCensus& census) const;
+
   // Refuses new offers but those of requests that are kept here. Running
   // requests of one answer end at their next token with kDraining, their KV
   // kept, so that they go on elsewhere; others finish here.
@@ -38,6 +41,9 @@ class DecodeRole {
   // it ran here until the drain, and may have to come back.
   bool keeps(RequestId request) const;
 
+  // Those whose tokens are made here now.
+  std::vector<TransferId> Generating() const;
+  size_t transfers() const { return transfers_.size(); }
   bool idle() const { return transfers_.empty() && local_.empty(); }
   // Legs that wait for blocks or for their prefill worker.
   int waiting() const;

@@ -56,6 +56,8 @@ class DecodeTransfer {
   // True when it changed something.
   bool Poll();
 
+  void CountBlocks(BlockCensus& census) const;
+
   // Its verified pages are about to be kept for the request's next leg.
   bool keeps() const { return keep_; }
   bool released() const { return state_ == DecodeState::kReleased; }

@@ -287,6 +287,16 @@ void DecodeTransfer::FailKeeping(const absl::Status& status) {
   Fail(WithKeptTokens(status, kept));
 }
 
+void DecodeTransfer::CountBlocks(BlockCensus& census) const {
+  census.Add(blocks_);
+  census.Add(growth_);
+  census.Add(pins_);
+  if (state_ == DecodeState::kQuarantined) {
+    for (const TransferPin& pin : pins_) census.AddQuarantined(pin.ref());
+  }
+  if (answers_ != nullptr) answers_->CountBlocks(census);
+}
+
 // Fewer than FailKeeping said, when a late write changed a page meanwhile.
 void DecodeTransfer::KeepVerified() {
   keep_ = false;

@@ -22,6 +22,7 @@ class LocalGeneration {
   void End(const absl::Status& status);
   // See AnswerGroup::YieldAtNextToken.
   void YieldAtNextToken() { answers_.YieldAtNextToken(); }
+  void CountBlocks(BlockCensus& census) const { answers_.CountBlocks(census); }
   bool released() const { return output_.finished(); }
 
  private:

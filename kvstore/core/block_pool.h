@@ -118,6 +118,7 @@ class BlockPool {
   void CheckConservation() const;
 
  private:
+  friend class BlockCensus;
   friend class BlockHold;
   friend class TransferPin;
 

@@ -25,6 +25,12 @@ class CacheEventLog {
   void Removed(BlockHash hash);
   void Cleared();
 
+  // Events that Since could give; at most the ring.
+  size_t kept() const { return events_.size(); }
+  size_t ring() const { return ring_; }
+  // Blocks that a Snapshot would have.
+  size_t cached() const { return stored_.size(); }
+
   // The last sequence given out; 0 before the first event.
   uint64_t last_sequence() const { return last_; }
 

@@ -158,6 +158,12 @@ void PrefixCache::Erase(Entry& entry) {
   if (entry.parent_block >= 0) DropChild(entries_[entry.parent_block]);
 }
 
+void PrefixCache::CountBlocks(BlockCensus& census) const {
+  for (const Entry& entry : entries_) {
+    if (entry.hash) census.AddCached(entry.block);
+  }
+}
+
 void PrefixCache::Clear() {
   if (by_hash_.empty()) return;
   std::vector<BlockRef> blocks;

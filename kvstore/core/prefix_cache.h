@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "common/base/id.h"
 #include "common/model/block_hash.h"
+#include "kvstore/core/block_census.h"
 #include "kvstore/core/block_pool.h"
 #include "kvstore/core/cache_event_log.h"
 
@@ -47,6 +48,8 @@ class PrefixCache : public CachedBlockObserver {
 
   // Frees up to `count` blocks that nobody holds; returns how many.
   int Evict(int count);
+
+  void CountBlocks(BlockCensus& census) const;
 
   int size() const { return static_cast<int>(by_hash_.size()); }
 

@@ -118,6 +118,10 @@ bool PrefillRole::keeps(RequestId request) const {
       });
 }
 
+void PrefillRole::CountBlocks(BlockCensus& census) const {
+  for (const auto& [id, transfer] : transfers_) transfer->CountBlocks(census);
+}
+
 int PrefillRole::waiting() const {
   int waiting = 0;
   for (const auto& [id, transfer] : transfers_) {

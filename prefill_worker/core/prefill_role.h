@@ -29,6 +29,8 @@ class PrefillRole {
   // Completions and clean-up. True when something happened.
   bool Poll();
 
+  void CountBlocks(BlockCensus& census) const;
+
   // A failed leg of the request is about to leave its KV to the next one.
   bool keeps(RequestId request) const;
   bool idle() const { return transfers_.empty(); }

@@ -445,6 +445,12 @@ void PrefillTransfer::MaybeQuiesce() {
   Release();
 }
 
+void PrefillTransfer::CountBlocks(BlockCensus& census) const {
+  if (queued_ != nullptr) census.Add(queued_->blocks);
+  if (keep_.has_value()) census.Add(keep_->blocks);
+  for (const auto& [post, chunk] : posts_) census.Add(chunk.pins);
+}
+
 void PrefillTransfer::Release() {
   CancelTimers();
   if (sequence_) context_->engine->Remove(std::exchange(sequence_, {}));

@@ -47,6 +47,7 @@ class PrefillTransfer : public SequenceListener {
   // has completed.
   void Fail(const absl::Status& status);
 
+  void CountBlocks(BlockCensus& census) const;
   // Its KV is about to be kept for the request's next leg.
   bool keeps() const { return keep_.has_value(); }
   bool released() const { return state_ == PrefillState::kReleased; }

@@ -22,11 +22,6 @@ constexpr uint64_t kSampleEvery = 16;
 // The watermark, and a page for each answer to grow into.
 constexpr int kSpareBlocks = 8;
 
-uint64_t Mix(uint64_t x) {
-  x *= 0x9e3779b97f4a7c15;
-  return x ^ (x >> 29);
-}
-
 // How long a fault may hold up what a host's clock should have done.
 absl::Duration Stops(const Fault& fault) {
   switch (fault.kind) {
@@ -77,13 +72,6 @@ absl::Duration EndOf(const Fault& fault, const std::vector<Fault>& all) {
       return fault.lasts == absl::ZeroDuration() ? absl::InfiniteDuration()
                                                  : fault.at + fault.lasts;
   }
-}
-
-// A page that is still given for what is written there.
-bool Awaits(const BlockPool& pool, BlockRef block) {
-  if (!pool.IsLive(block)) return false;
-  const BlockState state = pool.StateOf(block.index);
-  return state == BlockState::kInTransfer || state == BlockState::kQuarantined;
 }
 
 std::string NameOf(const SimClient& client) {
@@ -249,6 +237,11 @@ bool Invariants::FitsNowhere(const SimRequest& planned, int blocks) const {
                       answers * BlocksFor(planned.prompt + planned.max_tokens);
 }
 
+uint64_t Invariants::Draw() const {
+  const uint64_t x = event_ * 0x9e3779b97f4a7c15;
+  return x ^ (x >> 29);
+}
+
 bool Invariants::StepFailed() const {
   const absl::Duration now = cluster_->now() - cluster_->start();
   return std::any_of(plan_->faults.begin(), plan_->faults.end(),
@@ -276,97 +269,6 @@ bool Invariants::Troubled() const {
   });
 }
 
-std::optional<Violation> Invariants::CheckWorkers() {
-  const std::vector<SimWorker*> workers = cluster_->Living();
-  for (SimWorker* worker : workers) {
-    const BlockPool& pool = worker->core().pool();
-    if (pool.counts().total() != pool.total()) {
-      return Violation{
-          "pages add up",
-          absl::StrCat(worker->key().name, " counts ", pool.counts().total(),
-                       " of ", pool.total(), " pages")};
-    }
-    const int64_t rows = worker->backend().rows_computed();
-    int64_t& before = rows_[worker->key()];
-    if (rows == before) continue;
-    rows_computed_ += rows - before;
-    before = rows;
-    last_rows_at_ = cluster_->now();
-  }
-  if (workers.empty()) return std::nullopt;
-  return CheckWorker(*workers[Mix(event_) % workers.size()]);
-}
-
-std::optional<Violation> Invariants::CheckWorker(SimWorker& worker) const {
-  const std::string& name = worker.key().name;
-  const BlockPool& pool = worker.core().pool();
-  BlockCounts counted;
-  for (BlockIndex block = 0; block < pool.total(); ++block) {
-    switch (pool.StateOf(block)) {
-      case BlockState::kQuarantined:
-        ++counted.quarantined;
-        break;
-      case BlockState::kInTransfer:
-        ++counted.in_transfer;
-        break;
-      case BlockState::kActive:
-        ++counted.active;
-        break;
-      case BlockState::kCached:
-        ++counted.cached;
-        break;
-      case BlockState::kFree:
-        ++counted.free;
-        break;
-    }
-  }
-  const BlockCounts counts = pool.counts();
-  if (counted.quarantined != counts.quarantined ||
-      counted.in_transfer != counts.in_transfer ||
-      counted.active != counts.active || counted.cached != counts.cached ||
-      counted.free != counts.free) {
-    return Violation{"pages add up",
-                     absl::StrCat(name, "'s counts are not its pages'")};
-  }
-  const SimWorkerOptions& limits = worker.options();
-  const WorkerLoad load = worker.core().Load();
-  const int bound =
-      limits.engine.max_waiting + 2 * limits.handoff.max_transfers;
-  if (load.queued_requests > bound) {
-    return Violation{
-        "queues are bounded",
-        absl::StrCat(name, " has ", load.queued_requests, " requests waiting")};
-  }
-  return std::nullopt;
-}
-
-void Invariants::OnLand(const WorkerKey& to, TransferId transfer,
-                        BlockRef block) {
-  SimWorker* worker = cluster_->worker(to.name);
-  if (worker == nullptr || worker->key() != to || landed_.has_value()) return;
-  if (Awaits(worker->core().pool(), block)) return;
-  landed_ =
-      Violation{"no page is reused under a write",
-                absl::StrCat("a write of request ", transfer.request.value(),
-                             " landed in page ", block.index, " of ", to.name,
-                             ", which had been let go")};
-}
-
-std::optional<Violation> Invariants::CheckPagesInFlight() const {
-  SimNetwork& network = cluster_->network();
-  for (const auto& [number, page] : network.pages_in_flight()) {
-    if (page.validated || !network.MayLand(page)) continue;
-    const BlockPool& pool = cluster_->worker(page.to.name)->core().pool();
-    if (Awaits(pool, page.block)) continue;
-    return Violation{
-        "no page is reused under a write",
-        absl::StrCat("a write of request ", page.transfer.request.value(),
-                     " may land in page ", page.block.index, " of ",
-                     page.to.name, ", which had been let go")};
-  }
-  return std::nullopt;
-}
-
 std::optional<Violation> Invariants::CheckRouter() const {
   if (!cluster_->router_alive()) return std::nullopt;
   const RouterCore& router = cluster_->router();
@@ -377,7 +279,7 @@ std::optional<Violation> Invariants::CheckRouter() const {
                      absl::StrCat("the router runs ", router.running(),
                                   " requests and queues ", router.queued())};
   }
-  if (Mix(event_) % kSampleEvery != 0) return std::nullopt;
+  if (!Sampled(kSampleEvery)) return std::nullopt;
   if (absl::Status sums = router.CheckAccounting(); !sums.ok()) {
     return Violation{"the router's accounts add up",
                      std::string(sums.message())};
@@ -418,6 +320,7 @@ std::optional<Violation> Invariants::AtEnd() {
   if (auto broken = AfterEvent()) return broken;
   for (SimWorker* worker : cluster_->Living()) {
     const BlockCounts counts = worker->core().pool().counts();
+    if (auto broken = CheckTables(*worker)) return broken;
     if (counts.active + counts.in_transfer + counts.quarantined != 0) {
       return Violation{
           "nothing is left",
@@ -447,21 +350,6 @@ std::string Invariants::OpenRequests() const {
     }
   }
   return names;
-}
-
-std::string Invariants::Workers() const {
-  std::string text;
-  for (SimWorker* worker : cluster_->Living()) {
-    const BlockCounts blocks = worker->core().pool().counts();
-    const WorkerLoad load = worker->core().Load();
-    absl::StrAppend(&text, "; ", worker->key().name, " blocks ", blocks.active,
-                    " active ", blocks.in_transfer, " in transfer ",
-                    blocks.quarantined, " quarantined ", blocks.cached,
-                    " cached ", blocks.free, " free, requests ",
-                    load.active_requests, " running ", load.queued_requests,
-                    " waiting");
-  }
-  return text;
 }
 
 }  // namespace penstock

@@ -61,9 +61,17 @@ class Invariants {
   std::optional<Violation> CheckPagesInFlight() const;
   std::optional<Violation> CheckWorkers();
   std::optional<Violation> CheckWorker(SimWorker& worker) const;
+  // Blocks against their holders, tables against their bounds.
+  std::optional<Violation> CheckTables(const SimWorker& worker) const;
+  // No attempt's tokens are made at two workers.
+  std::optional<Violation> CheckOwners() const;
   void OnLand(const WorkerKey& to, TransferId transfer, BlockRef block);
   std::optional<Violation> CheckRouter() const;
   std::optional<Violation> CheckProgress();
+  // A hash of the event's number.
+  uint64_t Draw() const;
+  // True at one event of `every`.
+  bool Sampled(uint64_t every) const { return Draw() / 64 % every == 0; }
   // A step of a worker was made to fail before now.
   bool StepFailed() const;
   // Something is wrong now, or was until a while ago.

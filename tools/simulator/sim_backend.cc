@@ -144,9 +144,10 @@ absl::Duration SimBackend::CostOf(const StepPlan& plan) const {
 void SimBackend::Submit(StepPlan plan) {
   CHECK(!in_flight_);
   in_flight_ = true;
-  const Instant end = clock_->Now() + CostOf(plan);
-  step_timer_ = timers_->Schedule(end, [this, plan = std::move(plan)] {
-    done_ = Run(plan);
+  plan_ = std::move(plan);
+  const Instant end = clock_->Now() + CostOf(plan_);
+  step_timer_ = timers_->Schedule(end, [this] {
+    done_ = Run(std::exchange(plan_, StepPlan()));
     on_done_();
   });
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "common/cost/cost_model.h"
 #include "common/env/clock.h"
 #include "common/env/timers.h"
@@ -39,6 +40,10 @@ class SimBackend : public Backend {
   void Submit(StepPlan plan) override;
   std::optional<BackendEvent> Poll() override;
 
+  // Of the step in flight, if there is one: it writes and reads them yet.
+  absl::Span<const BlockIndex> blocks_in_flight() const {
+    return plan_.block_table;
+  }
   // Positions computed so far, over all steps.
   int64_t rows_computed() const { return rows_computed_; }
   // The next step fails with this status.
@@ -66,6 +71,7 @@ class SimBackend : public Backend {
   KvLayout layout_;
   std::optional<StepResult> done_;
   bool in_flight_ = false;
+  StepPlan plan_;  // until its end
   TimerId step_timer_ = 0;
   int64_t rows_computed_ = 0;
   absl::Status next_status_;

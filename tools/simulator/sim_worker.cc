@@ -81,6 +81,13 @@ void SimWorker::TakeBlocks(int count) {
   for (BlockHold& hold : *taken) taken_.push_back(std::move(hold));
 }
 
+absl::Status SimWorker::CheckBlocks() const {
+  BlockCensus census(&core_->pool());
+  core_->CountBlocks(census);
+  census.Add(taken_);
+  return census.Compare();
+}
+
 void SimWorker::GiveBlocksBack() { taken_.clear(); }
 
 }  // namespace penstock

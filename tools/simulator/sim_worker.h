@@ -42,6 +42,7 @@ class SimWorker {
   ~SimWorker();
 
   WorkerCore& core() { return *core_; }
+  const WorkerCore& core() const { return *core_; }
   SimBackend& backend() { return *backend_; }
   const WorkerKey& key() const { return options_.key; }
   const SimWorkerOptions& options() const { return options_; }
@@ -51,6 +52,8 @@ class SimWorker {
   // Takes so many of its free blocks away, and gives all taken ones back.
   void TakeBlocks(int count);
   void GiveBlocksBack();
+  // Everybody who holds blocks against what the pool counts.
+  absl::Status CheckBlocks() const;
   int taken_blocks() const { return static_cast<int>(taken_.size()); }
 
  private:

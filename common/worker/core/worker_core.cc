@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/engine/resume.h"
 #include "common/peer/error_reason.h"
 #include "common/worker/core/loopback_peers.h"
@@ -60,6 +61,7 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports)
     : options_(std::move(options)),
       ports_(std::move(ports)),
       pool_(options_.total_blocks),
+      cache_log_(options_.cache_event_ring),
       cache_(&pool_, ports_.hasher, &cache_log_),
       kept_(options_.handoff.lease, ports_.clock, ports_.timers),
       policy_(MakeContinuousBatching()),
@@ -217,6 +219,39 @@ WorkerLoad WorkerCore::Load() const {
   load.total_blocks = pool_.total();
   load.step_time = engine.step_time;
   return load;
+}
+
+void WorkerCore::CountBlocks(BlockCensus& census) const {
+  engine_.CountBlocks(census);
+  cache_.CountBlocks(census);
+  kept_.CountBlocks(census);
+  prefill_->CountBlocks(census);
+  if (decode_ != nullptr) decode_->CountBlocks(census);
+}
+
+absl::Status WorkerCore::CheckBounds() const {
+  auto within = [](absl::string_view what, size_t has, size_t most) {
+    if (has <= most) return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat(what, ": ", has, ", at most ", most));
+  };
+  RETURN_IF_ERROR(within("cache events", cache_log_.kept(), cache_log_.ring()));
+  if (cache_log_.cached() != static_cast<size_t>(cache_.size())) {
+    return absl::InternalError(
+        absl::StrCat("routers hear of ", cache_log_.cached(),
+                     " cached blocks, the cache has ", cache_.size()));
+  }
+  if (decode_ == nullptr) return absl::OkStatus();
+  // One more than the limit may be there: a leg without its offer.
+  RETURN_IF_ERROR(within("transfers that wait for credit",
+                         static_cast<size_t>(decode_->waiting()),
+                         decode_->transfers()));
+  return absl::OkStatus();
+}
+
+std::vector<TransferId> WorkerCore::Generating() const {
+  if (decode_ == nullptr) return {};
+  return decode_->Generating();
 }
 
 const CacheEventLog& WorkerCore::cache_events() const { return cache_log_; }

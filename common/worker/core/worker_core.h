@@ -36,6 +36,7 @@ struct WorkerCoreOptions {
   int vocab_size = 0;
   EngineOptions engine;
   HandoffOptions handoff;
+  size_t cache_event_ring = 16384;  // events kept for routers that missed some
 };
 
 // Everything outside a worker, as ports. All outlive the WorkerCore. Transports
@@ -93,6 +94,12 @@ class WorkerCore {
   WorkerLoad Load() const;
   const CacheEventLog& cache_events() const;
   const BlockPool& pool() const;
+  // All that the core keeps of its pool.
+  void CountBlocks(BlockCensus& census) const;
+  // INTERNAL names a table that has outgrown what it may hold.
+  absl::Status CheckBounds() const;
+  // Attempts whose tokens are made here now.
+  std::vector<TransferId> Generating() const;
   // For a host that keeps blocks from being used.
   BlockPool& pool() { return pool_; }
 
