@@ -108,6 +108,11 @@ using HandoffMessage =
                  CommitAck, Renew, Abort, FenceAck>;
 
 TransferId TransferOf(const HandoffMessage& message);
+
+// Which worker of a pair says such a message.
+enum class HandoffSender { kPrefill, kDecode, kEither };
+HandoffSender SenderOf(const HandoffMessage& message);
+
 const char* MessageName(const HandoffMessage& message);
 
 }  // namespace penstock

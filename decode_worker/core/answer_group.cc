@@ -1,7 +1,6 @@
 #include "decode_worker/core/answer_group.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -13,9 +12,6 @@
 
 namespace penstock {
 namespace {
-
-// Of an answer that is delivered all at once: bounds the frame.
-constexpr size_t kFrameTokens = 256;
 
 // The sequence's first `computed` positions lie in `blocks`.
 void PlaceOn(const std::vector<BlockHold>& blocks, int computed,
@@ -278,16 +274,8 @@ void AnswerGroup::Take(const TokenDelivery& delivery) {
   kept.score += delivery.token.logprobs.logprob;
   if (!last) return;
   std::vector<KeptAnswer> answers;
-  for (Sample& sample : samples_) {
-    sample.kept.score /= static_cast<double>(sample.kept.tokens.size());
-    answers.push_back(std::move(sample.kept));
-  }
-  std::stable_sort(answers.begin(), answers.end(),
-                   [](const KeptAnswer& a, const KeptAnswer& b) {
-                     return a.score > b.score;
-                   });
-  answers.resize(std::min<size_t>(answers.size(), request_->n));
-  DeliverKept(std::move(answers));
+  for (Sample& sample : samples_) answers.push_back(std::move(sample.kept));
+  DeliverKept(BestByMean(std::move(answers), request_->n));
 }
 
 // Less what was asked of the backend for the comparison only.
@@ -303,25 +291,10 @@ TokenLogprobs AnswerGroup::ShownOf(const TokenLogprobs& drawn) const {
 
 void AnswerGroup::DeliverKept(std::vector<KeptAnswer> answers) {
   const LegFacts facts = Facts();
-  for (size_t i = 0; i < answers.size(); ++i) {
-    KeptAnswer& answer = answers[i];
-    for (size_t first = 0; first < answer.tokens.size();
-         first += kFrameTokens) {
-      const size_t end = std::min(first + kFrameTokens, answer.tokens.size());
-      TokenFrame frame;
-      frame.sample = static_cast<int>(i);
-      frame.first_index = static_cast<int>(first);
-      frame.tokens.assign(
-          std::make_move_iterator(answer.tokens.begin() + first),
-          std::make_move_iterator(answer.tokens.begin() + end));
-      const bool whole = end == answer.tokens.size();
-      if (whole) {
-        frame.finish = answer.finish;
-        frame.final_text = answer.final_text;
-      }
-      const bool last = whole && i + 1 == answers.size();
-      output_->Deliver(std::move(frame), last ? &facts : nullptr);
-    }
+  std::vector<TokenFrame> frames = FramesOf(std::move(answers));
+  for (TokenFrame& frame : frames) {
+    const bool last = &frame == &frames.back();
+    output_->Deliver(std::move(frame), last ? &facts : nullptr);
   }
   End(absl::OkStatus());
 }

@@ -8,16 +8,9 @@
 #include "absl/types/span.h"
 #include "common/model/generate_request.h"
 #include "common/model/token_frame.h"
+#include "decode_worker/core/kept_answer.h"
 
 namespace penstock {
-
-// An answer that is given back only when all have ended.
-struct KeptAnswer {
-  std::vector<FrameToken> tokens;
-  std::string final_text;
-  FinishReason finish = FinishReason::kNone;
-  double score = 0;  // higher is better
-};
 
 // The choices of a beam search: which continuations live, which answers are
 // kept, when it is over. Knows neither sequences nor pages. As transformers'

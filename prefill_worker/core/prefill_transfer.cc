@@ -21,6 +21,7 @@ PrefillTransfer::PrefillTransfer(const WorkerContext* context, LegRequest leg,
       id_(leg_.transfer()),
       root_(context->hasher->Root({context->content, "", leg_.request.tenant,
                                    leg_.request.cache_salt})),
+      chunks_(context, id_),
       lease_(
           context,
           [this] {
@@ -104,11 +105,10 @@ void PrefillTransfer::OnCredit(const Credit& message) {
                    "the credit names more blocks than the prompt has"));
     return;
   }
-  have_blocks_ = next_block_ = message.have_blocks;
+  chunks_.SkipTo(message.have_blocks);
   shared_ = peer_ == context_->self;
   if (!shared_) {
-    absl::Status connected =
-        routes_.Connect(context_->transports, peer_, message.addresses);
+    absl::Status connected = chunks_.Connect(peer_, message.addresses);
     if (!connected.ok()) {
       FailKeeping(MakeError(ErrorReason::kTransferFailed, connected.message()));
       return;
@@ -150,7 +150,7 @@ void PrefillTransfer::OnGrant(const Grant& message) {
     int64_t block =
         int64_t{message.first_prompt_block} + static_cast<int64_t>(i);
     if (block < 0 || block >= prompt_blocks()) continue;
-    granted_[static_cast<int>(block)] = message.blocks[i];
+    chunks_.Grant(static_cast<int>(block), message.blocks[i]);
   }
   SendReadyBlocks();
 }
@@ -175,89 +175,32 @@ void PrefillTransfer::SendReadyBlocks() {
                         ? prompt_blocks()
                         : sequence->computed / kBlockTokens;
   if (shared_) {
-    ShareBlocks(ready);
-  } else {
-    PostBlocks(ready);
+    std::optional<ChunkDone> done = chunks_.Share(ready, sequence->blocks);
+    if (done.has_value()) Send(*std::move(done));
+    return;
   }
-}
-
-void PrefillTransfer::ShareBlocks(int last) {
-  if (last <= next_block_) return;
-  const Sequence& sequence = *context_->engine->Find(sequence_);
-  ChunkDone done{id_, next_chunk_++, next_block_, {}, {}};
-  for (; next_block_ < last; ++next_block_) {
-    done.shared.push_back(sequence.blocks[next_block_].ref());
+  chunks_.Post(ready, sequence->blocks);
+  if (chunks_.posting() && state_ == PrefillState::kComputing) {
+    Move(state_, PrefillState::kSending);
   }
-  Send(std::move(done));
-}
-
-void PrefillTransfer::PostBlocks(int last) {
-  for (Chunk& chunk : std::exchange(again_, {})) {
-    if (chunk.first_block + chunk.blocks <= last) {
-      Post(std::move(chunk));
-    } else {
-      again_.push_back(std::move(chunk));
-    }
-  }
-  Chunk chunk;
-  chunk.first_block = next_block_;
-  while (next_block_ < last && granted_.contains(next_block_)) ++next_block_;
-  chunk.blocks = next_block_ - chunk.first_block;
-  if (chunk.blocks == 0) return;
-  chunk.number = next_chunk_++;
-  Post(std::move(chunk));
-}
-
-void PrefillTransfer::Post(Chunk chunk) {
-  ++chunk.attempts;
-  chunk.via = &routes_.best();
-  const Sequence& sequence = *context_->engine->Find(sequence_);
-  std::vector<PageWrite> writes;
-  for (int i = 0; i < chunk.blocks; ++i) {
-    const int block = chunk.first_block + i;
-    chunk.pins.push_back(context_->pool->Pin(sequence.blocks[block].ref()));
-    writes.push_back({chunk.pins.back().ref().index,
-                      granted_.at(block),
-                      {0, context_->layout.layers}});
-  }
-  PostId post =
-      chunk.via->Post(peer_, id_, std::move(writes), PostDeadline(chunk));
-  posts_.emplace(PostKey{chunk.via->caps().kind, post}, std::move(chunk));
-  if (state_ == PrefillState::kComputing) Move(state_, PrefillState::kSending);
-}
-
-Instant PrefillTransfer::PostDeadline(const Chunk& chunk) const {
-  size_t pages = chunk.pins.size();
-  for (const auto& [key, ahead] : posts_) pages += ahead.pins.size();
-  return context_->clock->Now() +
-         TimeToPost(context_->options, pages * context_->layout.block_bytes());
 }
 
 void PrefillTransfer::OnCompletion(TransportKind via,
                                    const PostCompletion& completion) {
-  auto node = posts_.extract(PostKey{via, completion.post});
-  if (node.empty()) return;
-  Chunk chunk = std::move(node.mapped());
-  // The pages are the sequence's again: when it is preempted they can go, and
-  // what is asked for once more is sent when they are back.
-  chunk.pins.clear();
+  std::optional<OutgoingChunk> chunk = chunks_.TakePosted(via, completion);
+  if (!chunk.has_value()) return;
   if (state_ == PrefillState::kAborting) {
     MaybeQuiesce();
     return;
   }
   if (!completion.status.ok()) {
     context_->probe->ChunkNacked(completion.status.message());
-    Retry(std::move(chunk), absl::StrCat("pages did not reach ", peer_.name,
-                                         ": ", completion.status.message()));
+    Retry(*std::move(chunk), absl::StrCat("pages did not reach ", peer_.name,
+                                          ": ", completion.status.message()));
     return;
   }
-  bytes_ += completion.bytes;
-  routes_.Carried(chunk.via, completion.bytes);
-  chunk.checksums = completion.checksums;
-  Send(ChunkDone{id_, chunk.number, chunk.first_block, chunk.checksums, {}});
-  int number = chunk.number;
-  done_.emplace(number, std::move(chunk));
-  if (posts_.empty() && state_ == PrefillState::kSending) {
+  Send(chunks_.Arrived(*std::move(chunk), completion));
+  if (!chunks_.posting() && state_ == PrefillState::kSending) {
     Move(state_, PrefillState::kComputing);
   }
   MaybeCommit();
@@ -265,8 +208,8 @@ void PrefillTransfer::OnCompletion(TransportKind via,
 
 void PrefillTransfer::OnNack(const ChunkNack& message) {
   if (state_ >= PrefillState::kAcked) return;
-  auto node = done_.extract(message.chunk);
-  if (node.empty()) return;
+  std::optional<OutgoingChunk> chunk = chunks_.TakeArrived(message.chunk);
+  if (!chunk.has_value()) return;
   if (state_ == PrefillState::kSent) {
     FailKeeping(MakeError(
         ErrorReason::kTransferFailed,
@@ -274,23 +217,18 @@ void PrefillTransfer::OnNack(const ChunkNack& message) {
                      " refused a chunk after the commit: ", message.reason)));
     return;
   }
-  Retry(std::move(node.mapped()),
+  Retry(*std::move(chunk),
         absl::StrCat("decode worker ", peer_.name,
                      " refused a chunk too often: ", message.reason));
 }
 
-void PrefillTransfer::Retry(Chunk chunk, const std::string& why) {
-  if (chunk.attempts >= context_->options.max_chunk_attempts) {
+void PrefillTransfer::Retry(OutgoingChunk chunk, const std::string& why) {
+  if (!chunks_.SendAgain(std::move(chunk))) {
     FailKeeping(MakeError(ErrorReason::kTransferFailed, why));
     return;
   }
-  routes_.Failed(chunk.via);
-  if (chunk.via != &routes_.best()) {
-    Sometimes<"a chunk went on over another transport">();
-  }
-  again_.push_back(std::move(chunk));
   SendReadyBlocks();
-  if (posts_.empty() && state_ == PrefillState::kSending) {
+  if (!chunks_.posting() && state_ == PrefillState::kSending) {
     Move(state_, PrefillState::kComputing);
   }
 }
@@ -351,14 +289,9 @@ KvManifest PrefillTransfer::MakeManifest() {
   manifest.numerics = context_->numerics;
   manifest.prompt_tokens = sequence.length();
   manifest.block_hashes = context_->hasher->Chain(root_, history_);
-  for (const auto& [number, chunk] : done_) {
-    for (size_t i = 0; i < chunk.checksums.size(); ++i) {
-      manifest.moved.push_back(
-          {chunk.first_block + static_cast<int>(i), chunk.checksums[i]});
-    }
-  }
-  manifest.bytes_moved = bytes_;
-  manifest.chunks = next_chunk_;
+  manifest.moved = chunks_.Moved();
+  manifest.bytes_moved = chunks_.bytes();
+  manifest.chunks = chunks_.chunks();
   manifest.state = SerializeState(leg_.request, drawn_);
   manifest.timings = output_.timings();
   manifest.timings.transfer = context_->clock->Now() - first_token_at_;
@@ -367,8 +300,8 @@ KvManifest PrefillTransfer::MakeManifest() {
 }
 
 void PrefillTransfer::MaybeCommit() {
-  if (drawn_.empty() || state_ != PrefillState::kComputing || !again_.empty() ||
-      next_block_ < prompt_blocks()) {
+  if (drawn_.empty() || state_ != PrefillState::kComputing ||
+      !chunks_.SentAll(prompt_blocks())) {
     return;
   }
   Send(Commit{id_, MakeManifest()});
@@ -380,9 +313,8 @@ void PrefillTransfer::OnCommitAck() {
   Move(state_, PrefillState::kAcked);
   context_->probe->TransferEnded(
       HandoffProbe::Direction::kOut,
-      TransportName(shared_ ? TransportKind::kInproc
-                            : routes_.busiest().caps().kind),
-      "ok", bytes_, context_->clock->Now() - first_token_at_);
+      TransportName(shared_ ? TransportKind::kInproc : chunks_.busiest()), "ok",
+      chunks_.bytes(), context_->clock->Now() - first_token_at_);
   output_.Finish(absl::OkStatus());
   Release();
 }
@@ -431,12 +363,12 @@ void PrefillTransfer::Fail(const absl::Status& status) {
     Send(Abort{id_, status.code(), std::string(status.message())});
   }
   if (sequence_) context_->engine->Remove(std::exchange(sequence_, {}));
-  for (const auto& [key, chunk] : posts_) chunk.via->Cancel(key.second);
+  chunks_.CancelPosts();
   MaybeQuiesce();
 }
 
 void PrefillTransfer::MaybeQuiesce() {
-  if (!posts_.empty()) return;
+  if (chunks_.posting()) return;
   if (keep_.has_value()) {
     KeepForNextLeg(*context_, id_.request, *std::exchange(keep_, {}));
   }

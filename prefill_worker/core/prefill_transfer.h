@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +13,7 @@
 #include "common/engine/sequence_state.h"
 #include "common/engine/worker_context.h"
 #include "common/peer/handoff_message.h"
-#include "prefill_worker/core/push_routes.h"
+#include "prefill_worker/core/outgoing_chunks.h"
 
 namespace penstock {
 
@@ -57,19 +56,6 @@ class PrefillTransfer : public SequenceListener {
   bool offered() const { return offered_; }
 
  private:
-  // Pages of consecutive blocks of the history under way in one post.
-  struct Chunk {
-    int number = 0;
-    int first_block = 0;
-    int blocks = 0;
-    int attempts = 0;
-    KvTransport* via = nullptr;       // of the last attempt
-    std::vector<TransferPin> pins;    // while it is posted
-    std::vector<uint64_t> checksums;  // once complete
-  };
-  // Each transport numbers its own posts.
-  using PostKey = std::pair<TransportKind, PostId>;
-
   void OnScheduled() override;
   void OnComputed(int computed) override;
   void OnScored(PromptLogprobs part) override;
@@ -82,14 +68,9 @@ class PrefillTransfer : public SequenceListener {
   bool DeliverTokens(const Sequence& sequence,
                      absl::Span<const SampledToken> drawn);
   void SendReadyBlocks();
-  void ShareBlocks(int last);
-  void PostBlocks(int last);
-  void Post(Chunk chunk);
-  // When a post that brings this chunk counts as failed.
-  Instant PostDeadline(const Chunk& chunk) const;
-  // Sends a chunk that did not arrive once more, over another transport if
-  // there is one; fails with `why` after too many attempts.
-  void Retry(Chunk chunk, const std::string& why);
+  // Sends a chunk that did not arrive once more; fails with `why` after too
+  // many attempts.
+  void Retry(OutgoingChunk chunk, const std::string& why);
   void MaybeCommit();
   KvManifest MakeManifest();
   // Fail through no fault of this worker: keeps what is computed, once no post
@@ -112,15 +93,7 @@ class PrefillTransfer : public SequenceListener {
   bool peer_gone_ = false;  // nothing is to be sent to it
 
   bool shared_ = false;
-  PushRoutes routes_;
-  int have_blocks_ = 0;              // leading blocks that decode has already
-  std::map<int, BlockRef> granted_;  // by prompt block
-  int next_block_ = 0;               // first block not posted yet
-  int next_chunk_ = 0;
-  std::map<PostKey, Chunk> posts_;  // in flight
-  std::map<int, Chunk> done_;       // by number, for a Nack
-  std::vector<Chunk> again_;        // wait to be sent once more
-  uint64_t bytes_ = 0;
+  OutgoingChunks chunks_;
   std::vector<AnswerDraws> drawn_;  // of each answer; empty until then
   Instant first_token_at_;
   std::optional<KeptKv::Prefix> keep_;  // while aborting

@@ -1,14 +1,4 @@
-#include <cstdlib>
-#include <iostream>
-
 #include "tools/penstock/command.h"
-
-namespace {
-
-constexpr int kError = 1;
-constexpr int kWrongUsage = 2;
-
-}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("Serves large language models from prefill and decode workers.",
@@ -33,17 +23,5 @@ int main(int argc, char** argv) {
   penstock::AddTokenizeCommand(app, action);
   penstock::AddUpCommand(app, action);
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    // Help and version are successes and go to stdout.
-    return app.exit(error) == 0 ? EXIT_SUCCESS : kWrongUsage;
-  }
-  const absl::Status status = action();
-  if (!status.ok()) {
-    std::cout.flush();
-    std::cerr << "penstock: " << status.message() << "\n";
-    return kError;
-  }
-  return EXIT_SUCCESS;
+  return penstock::RunCommand(app, action, argc, argv);
 }

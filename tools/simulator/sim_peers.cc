@@ -1,27 +1,10 @@
 #include "tools/simulator/sim_peers.h"
 
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 
 namespace penstock {
-namespace {
-
-// Which side of a pair says this; Renew and Abort are said by both.
-bool SaidByPrefill(const HandoffMessage& message) {
-  return std::holds_alternative<Offer>(message) ||
-         std::holds_alternative<ChunkDone>(message) ||
-         std::holds_alternative<Commit>(message) ||
-         std::holds_alternative<FenceAck>(message);
-}
-
-bool SaidByEither(const HandoffMessage& message) {
-  return std::holds_alternative<Renew>(message) ||
-         std::holds_alternative<Abort>(message);
-}
-
-}  // namespace
 
 // One side of a stream with another worker.
 class SimPeers::Link : public SimStreamHandler {
@@ -93,8 +76,10 @@ void SimPeers::Send(const WorkerKey& peer, HandoffMessage message) {
   Link* const dialled = Find(peer, true);
   Link* const accepted = Find(peer, false);
   // A transfer stays on the stream that its prefill side dialled.
-  Link* link = SaidByPrefill(message) ? dialled : accepted;
-  if (SaidByEither(message)) link = dialled != nullptr ? dialled : accepted;
+  const HandoffSender sender = SenderOf(message);
+  Link* link = dialled != nullptr ? dialled : accepted;
+  if (sender == HandoffSender::kPrefill) link = dialled;
+  if (sender == HandoffSender::kDecode) link = accepted;
   if (link == nullptr) return;  // its loss was reported already
   if (network_->filter && !network_->filter(self_, peer, message)) return;
   link->Write(std::move(message));

@@ -1,31 +1,11 @@
 #include "common/worker/server/rpc_peers.h"
 
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/log.h"
 
 namespace penstock {
-namespace {
-
-// Which side of a pair says this; Renew and Abort are said by both.
-bool SaidByPrefill(const HandoffMessage& message) {
-  return std::holds_alternative<Offer>(message) ||
-         std::holds_alternative<ChunkDone>(message) ||
-         std::holds_alternative<Commit>(message) ||
-         std::holds_alternative<FenceAck>(message);
-}
-
-bool SaidByDecode(const HandoffMessage& message) {
-  return std::holds_alternative<Credit>(message) ||
-         std::holds_alternative<Reject>(message) ||
-         std::holds_alternative<Grant>(message) ||
-         std::holds_alternative<ChunkNack>(message) ||
-         std::holds_alternative<CommitAck>(message);
-}
-
-}  // namespace
 
 // One stream with another worker.
 class RpcPeers::Link : public StreamHandler {
@@ -129,9 +109,10 @@ void RpcPeers::Send(const WorkerKey& peer, HandoffMessage message) {
   Link* accepted = Find(peer, false);
   // Two workers with both roles have a stream each way: a transfer stays on
   // the one that its prefill side dialled.
+  const HandoffSender sender = SenderOf(message);
   Link* link = dialled != nullptr ? dialled : accepted;
-  if (SaidByPrefill(message)) link = dialled;
-  if (SaidByDecode(message)) link = accepted;
+  if (sender == HandoffSender::kPrefill) link = dialled;
+  if (sender == HandoffSender::kDecode) link = accepted;
   // A lost peer was reported already; its messages have nowhere to go.
   if (link != nullptr) link->Write(std::move(message));
 }

@@ -1,14 +1,4 @@
-#include <cstdlib>
-#include <iostream>
-
 #include "tools/simulator/cli/sim_command.h"
-
-namespace {
-
-constexpr int kError = 1;
-constexpr int kWrongUsage = 2;
-
-}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("Runs whole clusters in virtual time, with faults.",
@@ -16,16 +6,5 @@ int main(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   penstock::Action action;
   penstock::AddSimCommands(app, "penstock-sim", action);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? EXIT_SUCCESS : kWrongUsage;
-  }
-  const absl::Status status = action();
-  if (!status.ok()) {
-    std::cout.flush();
-    std::cerr << "penstock-sim: " << status.message() << "\n";
-    return kError;
-  }
-  return EXIT_SUCCESS;
+  return penstock::RunCommand(app, action, argc, argv);
 }

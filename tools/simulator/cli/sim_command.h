@@ -1,15 +1,11 @@
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "absl/status/status.h"
+#include "tools/simulator/cli/action.h"
 
 namespace penstock {
-
-// What the chosen subcommand does, once the command line is parsed.
-using Action = std::function<absl::Status()>;
 
 // Adds the simulator's subcommands to `app`: when the command line names one,
 // `action` is set. `program` is how a user calls `app`, "penstock-sim" or
