@@ -6,6 +6,7 @@ find_package(PkgConfig REQUIRED)                 # pkg-config
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8) # libpcre2-dev
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc) # libutf8proc-dev
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash) # libxxhash-dev
+pkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing) # liburing-dev
 find_package(CLI11 CONFIG REQUIRED)              # libcli11-dev
 find_package(nlohmann_json REQUIRED)             # nlohmann-json3-dev
 if(PENSTOCK_RPC)
