@@ -46,9 +46,10 @@ class RouterCore {
     // count anew. A worker that drains before it begins does not count, nor one
     // that is full when the client has tokens already.
     int max_attempts = 3;
-    // Later attempts that have given nothing yet: at most this share of the
-    // requests running, or this many (at least 1) if that is more. What is
-    // beyond waits. Moves off a draining worker do not count.
+    // Requests on a later attempt that has given nothing yet, or in the pause
+    // before one: at most this share of those running, or this many (at least
+    // 1) if that is more. What is beyond waits. Moves off a draining worker do
+    // not count.
     double retry_share = 0.2;
     int retry_floor = 8;
     // Before another attempt when no other worker can take it; drawn from half
@@ -154,8 +155,8 @@ class RouterCore {
     int attempts = 0;
     int fruitless = 0;      // of those, the last ones, with nothing delivered
     int refusals = 0;       // beside these: workers that would not begin
-    bool retrying = false;  // the attempt counts against the retry budget
-    bool moving = false;    // the next one does not
+    bool retrying = false;  // it counts against the retry budget
+    bool moving = false;    // the next attempt does not
     Instant not_before;     // of the next one
     absl::Status failure;   // of the last one
     std::vector<WorkerNames> avoid;  // after it; whom rather, first
@@ -187,6 +188,9 @@ class RouterCore {
   // were under way already.
   void Pump();
   void PumpRetries();
+  // True: a share of the budget was given up that others before were held up
+  // for.
+  bool PumpRetriesOnce();
   void PumpQueue();
   // Workers come and go: a place that nobody offers now may be offered soon.
   bool Hopeful() const { return ports_.clock->Now() < hope_until_; }
@@ -211,6 +215,10 @@ class RouterCore {
   void OnAttemptFailed(Request& request, const AttemptStep& step);
   bool MayRetry(const Request& request, const absl::Status& status) const;
   bool RetryBudgetLeft() const;
+  // The next attempt is in the budget, need not be, or could be.
+  bool MayGoOn(const Request& request) const;
+  // From now on it counts, unless it is a move. Precondition: MayGoOn.
+  void BeginRetrying(Request& request);
   void EndRetrying(Request& request);
   // The end of an attempt that says nothing of the request: its worker only
   // would not begin with it. A request that has given tokens waits for a place
@@ -253,7 +261,7 @@ class RouterCore {
   LegId next_leg_ = 1;
   uint64_t next_arrival_ = 1;
   int running_ = 0;   // requests that had an attempt
-  int retrying_ = 0;  // of those, the ones in a retry that gave nothing yet
+  int retrying_ = 0;  // of those, the ones that count against the budget
   Instant hope_until_;
   TimerId hope_timer_ = 0;
   bool pumping_ = false;

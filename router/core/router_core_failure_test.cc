@@ -240,6 +240,36 @@ TEST_F(RouterCoreFailureTest, RetriesHaveABudget) {
   }
 }
 
+// Otherwise all that fail would take turns, and pauses would save nothing.
+TEST_F(RouterCoreFailureTest, WhoPausesCountsAgainstTheBudget) {
+  options_.retry_floor = 1;
+  options_.retry_share = 0;
+  Cluster(0, 1);
+  std::vector<FakeClient> clients(2);
+  for (FakeClient& client : clients) {
+    ASSERT_TRUE(core_->Submit(Request(9), &client).ok());
+  }
+  // Nobody else is there: the first pauses, and the second waits for it.
+  core_->OnLegFinished(1, absl::UnavailableError("outage"));
+  core_->OnLegFinished(2, absl::UnavailableError("outage"));
+  Pass(2 * options_.retry_pause);
+  ASSERT_EQ(legs_.legs.size(), 3u);
+  const RequestId first = Leg(3).request.request.id;
+  EXPECT_EQ(first, Leg(1).request.request.id);
+  core_->OnLegFinished(3, absl::UnavailableError("outage"));
+  Pass(options_.retry_pause);
+  EXPECT_EQ(legs_.legs.size(), 3u) << "the second pause is twice as long";
+  Pass(3 * options_.retry_pause);
+  ASSERT_EQ(legs_.legs.size(), 4u);
+  EXPECT_EQ(Leg(4).request.request.id, first);
+  // When it gives up, the other's turn comes.
+  core_->OnLegFinished(4, absl::UnavailableError("outage"));
+  EXPECT_TRUE(clients[0].ended);
+  ASSERT_EQ(legs_.legs.size(), 5u);
+  core_->OnLegFrame(5, FakeFrame(0, 1, FinishReason::kStop));
+  EXPECT_TRUE(clients[1].status.ok());
+}
+
 TEST_F(RouterCoreFailureTest, PrefillLostAfterItsTokenLetsDecodeGoOn) {
   Cluster(1, 1);
   Submit();

@@ -10,7 +10,6 @@ namespace penstock {
 
 void RouterCore::OnAttemptFailed(Request& r, const AttemptStep& step) {
   ports_.timers->Cancel(std::exchange(r.wait_timer, 0));
-  EndRetrying(r);
   if (IsMereRefusal(r, step.status)) {
     --r.fruitless;
     ++r.refusals;
@@ -22,10 +21,13 @@ void RouterCore::OnAttemptFailed(Request& r, const AttemptStep& step) {
   r.failure = step.status;
   r.moving = ErrorInfoOf(step.status).reason == ErrorReason::kDraining;
   r.avoid = WhomToAvoid(r, step.blame);
+  if (r.moving) EndRetrying(r);
   if (r.delivered.tokens() > 0) HashHistory(r);
   // Refusals do not end a request, so they must not follow at once for ever.
   const bool at_once = r.refusals < options_.max_attempts;
-  if (at_once && (r.moving || RetryBudgetLeft())) {
+  const bool may_go_on = MayGoOn(r);
+  if (may_go_on) BeginRetrying(r);
+  if (may_go_on && at_once) {
     absl::StatusOr<Placement> placement = PlaceAvoiding(r, r.avoid);
     if (placement.ok()) {
       StartAgain(r, *placement);
@@ -60,11 +62,20 @@ bool RouterCore::MayRetry(const Request& r, const absl::Status& status) const {
   }
 }
 
-// Never so much at once that an outage feeds itself.
+// Never so much at once that an outage feeds itself. Who pauses counts: else
+// all that fail would take turns, and the pauses would save nothing.
 bool RouterCore::RetryBudgetLeft() const {
   return retrying_ <
          std::max(options_.retry_floor,
                   static_cast<int>(options_.retry_share * running_));
+}
+
+bool RouterCore::MayGoOn(const Request& r) const {
+  return r.moving || r.retrying || RetryBudgetLeft();
+}
+
+void RouterCore::BeginRetrying(Request& r) {
+  if (!r.moving) retrying_ += !std::exchange(r.retrying, true);
 }
 
 void RouterCore::EndRetrying(Request& r) {
@@ -108,10 +119,7 @@ void RouterCore::StartAgain(Request& r, const Placement& placement) {
   if (r.delivered.tokens() > 0) {
     Sometimes<"a request went on after tokens that were delivered">();
   }
-  if (!r.moving) {
-    r.retrying = true;
-    ++retrying_;
-  }
+  BeginRetrying(r);
   ports_.probe->RequestRetried(r.id(), ErrorInfoOf(r.failure).reason);
   Start(r, placement);
 }
@@ -133,10 +141,18 @@ void RouterCore::WaitForPlace(Request& r) {
 }
 
 void RouterCore::PumpRetries() {
+  while (PumpRetriesOnce()) continue;
+}
+
+bool RouterCore::PumpRetriesOnce() {
+  bool held_up = false, given_up = false;
   for (auto next = again_.begin(); next != again_.end();) {
     Request& r = *(next++)->second;
     if (ports_.clock->Now() < r.not_before) continue;
-    if (!r.moving && !RetryBudgetLeft()) continue;
+    if (!MayGoOn(r)) {
+      held_up = true;
+      continue;
+    }
     absl::StatusOr<Placement> placed = PlaceAvoiding(r, r.avoid);
     if (!placed.ok() && !r.avoid.back().empty()) placed = Place(r, {});
     if (placed.ok()) {
@@ -144,12 +160,16 @@ void RouterCore::PumpRetries() {
       StartAgain(r, *placed);
       continue;
     }
+    // Its pause is over: it waits for a place, as new ones do.
+    given_up |= r.retrying;
+    EndRetrying(r);
     const bool full =
         ErrorInfoOf(placed.status()).reason == ErrorReason::kQueueFull;
     if (!full && !Hopeful()) End(r, r.failure);
     // A worker that could hold it may come back, and others need not wait.
-    if (full) return;
+    if (full) return false;
   }
+  return held_up && given_up;
 }
 
 void RouterCore::MoveWaitingLegs(const WorkerKey& worker,
@@ -167,10 +187,12 @@ void RouterCore::MoveWaitingLegs(const WorkerKey& worker,
     const bool waits = waits_there(r.attempt->decode()) ||
                        (r.attempt->prefill().has_value() &&
                         waits_there(*r.attempt->prefill()));
-    if (!waits || (!drains && !RetryBudgetLeft())) continue;
+    if (!waits) continue;
     // It finishes what it has: nobody is moved to nowhere.
     absl::StatusOr<Placement> placement = Place(r, {worker.name});
     if (!placement.ok() || (!drains && !ReportOnTime(*placement))) continue;
+    r.moving = drains;
+    if (!MayGoOn(r)) return;
     if (drains) {
       Sometimes<"a waiting leg was moved off a draining worker">();
     } else {
@@ -178,9 +200,8 @@ void RouterCore::MoveWaitingLegs(const WorkerKey& worker,
     }
     CancelLegs(*r.attempt);
     r.attempt->Abandon();
-    EndRetrying(r);
+    if (drains) EndRetrying(r);
     --r.fruitless;  // it had not begun
-    r.moving = drains;
     r.failure = why;
     StartAgain(r, *placement);
   }

@@ -2,7 +2,7 @@
 SIGSTOP, cut and silent TCP, a full KV pool. Every request ends with its right
 tokens or a typed error, nothing leaks, and the cluster is healthy at the end.
 
-As a test it disturbs for half a minute. For longer, from this folder:
+As a test it disturbs for a minute. For longer, from this folder:
 
     ../../build/python/bin/python faults_test.py --seconds 300 --kills 50
 """
@@ -194,7 +194,7 @@ class Run:
 class FaultsTest(unittest.TestCase):
 
     def test_a_cluster_outlives_its_parts(self):
-        Run(seconds=30, kills=8, seed=1).check(self)
+        Run(seconds=60, kills=16, seed=1).check(self)
 
     def test_a_worker_gives_up_what_a_silent_router_wanted(self):
         host = Host(kv_memory='160MiB')
