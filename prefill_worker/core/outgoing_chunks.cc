@@ -103,6 +103,10 @@ void OutgoingChunks::CancelPosts() {
   for (const auto& [key, chunk] : posts_) chunk.via->Cancel(key.second);
 }
 
+void OutgoingChunks::CountBlocks(BlockCensus& census) const {
+  for (const auto& [key, chunk] : posts_) census.Add(chunk.pins);
+}
+
 std::vector<KvManifest::MovedBlock> OutgoingChunks::Moved() const {
   std::vector<KvManifest::MovedBlock> moved;
   for (const auto& [number, chunk] : arrived_) {

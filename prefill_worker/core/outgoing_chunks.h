@@ -70,6 +70,8 @@ class OutgoingChunks {
   }
   // With the checksums of the chunks that arrived.
   std::vector<KvManifest::MovedBlock> Moved() const;
+  // The pages that are posted.
+  void CountBlocks(BlockCensus& census) const;
   int chunks() const { return next_chunk_; }
   uint64_t bytes() const { return bytes_; }
   // Precondition: connected.

@@ -380,7 +380,7 @@ void PrefillTransfer::MaybeQuiesce() {
 void PrefillTransfer::CountBlocks(BlockCensus& census) const {
   if (queued_ != nullptr) census.Add(queued_->blocks);
   if (keep_.has_value()) census.Add(keep_->blocks);
-  for (const auto& [post, chunk] : posts_) census.Add(chunk.pins);
+  chunks_.CountBlocks(census);
 }
 
 void PrefillTransfer::Release() {
