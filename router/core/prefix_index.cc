@@ -1,219 +1,252 @@
 #include "router/core/prefix_index.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 
 namespace penstock {
 namespace {
 
-// Blocks of removed workers that are given back at their removal, and with each
-// event after it.
-constexpr size_t kSweptAtRemoval = 4096;
-constexpr size_t kSweptWithEvent = 16;
+// Runs that each event, and each new worker, takes removed workers out of.
+constexpr size_t kSweptAtOnce = 64;
 
-absl::Status UnknownWorker(WorkerSlot slot) {
-  return absl::NotFoundError(absl::StrCat("no worker in slot ", slot));
+absl::Status UnknownWorker(WorkerSlot worker) {
+  return absl::NotFoundError(absl::StrCat("no worker in slot ", worker));
+}
+
+bool HasNoHash(absl::Span<const BlockHash> hashes) {
+  return std::find(hashes.begin(), hashes.end(), BlockHash()) != hashes.end();
 }
 
 }  // namespace
 
 WorkerSlot PrefixIndex::AddWorker(size_t max_blocks) {
-  if (free_slots_.empty()) free_slots_.insert(slot_limit_++);
-  const WorkerSlot slot = *free_slots_.begin();
-  free_slots_.erase(free_slots_.begin());
-  workers_[slot].max_blocks = max_blocks;
-  return slot;
+  CHECK(workers_ < kMaxWorkerSlots);
+  Sweep(kSweptAtOnce);
+  auto free = std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) {
+    return slot.state == SlotState::kFree;
+  });
+  if (free == slots_.end() && slots_.size() == kMaxWorkerSlots) {
+    // Everything that is named still: at most two sweeps.
+    while (removed_ > 0 || sweeping_) Sweep(kSweptAtOnce);
+    return AddWorker(max_blocks);
+  }
+  const auto worker = static_cast<WorkerSlot>(free - slots_.begin());
+  if (free == slots_.end()) {
+    slots_.emplace_back();
+    alive_.resize(slots_.size() / 64 + 1);
+  }
+  slots_[worker] = {SlotState::kAlive, false, max_blocks};
+  alive_[worker / 64] |= uint64_t{1} << (worker % 64);
+  ++workers_;
+  return worker;
 }
 
-void PrefixIndex::RemoveWorker(WorkerSlot slot) {
-  auto it = workers_.find(slot);
-  if (it == workers_.end()) return;
-  memberships_ -= it->second.blocks.size();
-  Swept& swept = removed_.emplace_back();
-  swept.worker = workers_.extract(it);
-  // In any order: none of them can match any more.
-  swept.next = swept.worker.mapped().blocks.begin();
-  Sweep(kSweptAtRemoval);
+void PrefixIndex::RemoveWorker(WorkerSlot worker) {
+  Slot* slot = Find(worker);
+  if (slot == nullptr) return;
+  slot->state = SlotState::kRemoved;
+  alive_[worker / 64] &= ~(uint64_t{1} << (worker % 64));
+  tree_.Kill(worker);
+  predicted_.Kill(worker);
+  memberships_ -= slot->blocks;
+  --workers_;
+  ++removed_;
 }
 
-void PrefixIndex::Sweep(size_t blocks) {
-  for (; blocks > 0 && !removed_.empty(); --blocks) {
-    Swept& swept = removed_.front();
-    if (swept.next == swept.worker.mapped().blocks.end()) {
-      free_slots_.insert(swept.worker.key());
-      removed_.pop_front();
-    } else {
-      RemoveOwner(swept.worker.key(), (swept.next++)->first);
+void PrefixIndex::Sweep(size_t runs) {
+  if (!sweeping_ && removed_ == 0) return;
+  if (!sweeping_) {
+    for (Slot& slot : slots_) {
+      if (slot.state == SlotState::kRemoved) slot.state = SlotState::kSwept;
     }
+    removed_ = 0;
+    sweeping_ = true;
+    tree_.StartSweep();
+    predicted_.StartSweep();
+  }
+  size_t visited = tree_.Sweep(runs);
+  visited += predicted_.Sweep(runs - visited);
+  if (visited == runs) return;
+  sweeping_ = false;
+  for (WorkerSlot worker = 0; worker < slots_.size(); ++worker) {
+    if (slots_[worker].state != SlotState::kSwept) continue;
+    slots_[worker].state = SlotState::kFree;
+    tree_.Revive(worker);
+    predicted_.Revive(worker);
   }
 }
 
-void PrefixIndex::ClearWorker(WorkerSlot slot) {
-  auto it = workers_.find(slot);
-  if (it != workers_.end()) Clear(slot, it->second);
+void PrefixIndex::ClearWorker(WorkerSlot worker) {
+  if (Find(worker) != nullptr) Clear(worker);
 }
 
-absl::Status PrefixIndex::Apply(WorkerSlot slot, const CacheEvent& event) {
-  // Faster than blocks can come.
-  Sweep(kSweptWithEvent);
-  auto it = workers_.find(slot);
-  if (it == workers_.end()) return UnknownWorker(slot);
-  Worker& worker = it->second;
-  if (event.sequence <= worker.last_sequence) return absl::OkStatus();
-  if (event.sequence != worker.last_sequence + 1) {
+absl::Status PrefixIndex::Apply(WorkerSlot worker, const CacheEvent& event) {
+  Sweep(kSweptAtOnce);
+  Slot* slot = Find(worker);
+  if (slot == nullptr) return UnknownWorker(worker);
+  if (event.sequence <= slot->last_sequence) return absl::OkStatus();
+  if (event.sequence != slot->last_sequence + 1) {
     return absl::OutOfRangeError(
         absl::StrCat("cache event ", event.sequence, " came where ",
-                     worker.last_sequence + 1, " was expected"));
+                     slot->last_sequence + 1, " was expected"));
   }
   if (const auto* stored = std::get_if<BlocksStored>(&event.change)) {
-    if (stored->parent && !worker.blocks.contains(stored->parent)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("cache event ", event.sequence, " stores blocks below ",
-                       stored->parent.value(), ", which is not stored"));
-    }
-    size_t fresh = 0;
-    for (BlockHash hash : stored->hashes) {
-      if (!hash) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            "cache event ", event.sequence, " stores a block without a hash"));
-      }
-      if (!worker.blocks.contains(hash)) ++fresh;
-    }
-    if (fresh > worker.max_blocks - worker.blocks.size()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("cache event ", event.sequence, " stores more than the ",
-                       worker.max_blocks, " blocks that fit the worker"));
-    }
-    Store(slot, worker, *stored);
+    absl::Status status = CheckStored(worker, *slot, event, *stored);
+    if (!status.ok()) return status;
+    Store(worker, *stored);
   } else if (const auto* removed = std::get_if<BlocksRemoved>(&event.change)) {
-    for (BlockHash hash : removed->hashes) Remove(slot, worker, hash);
+    Remove(worker, removed->hashes);
   } else {
-    Clear(slot, worker);
+    Clear(worker);
   }
-  worker.last_sequence = event.sequence;
+  slot->last_sequence = event.sequence;
   return absl::OkStatus();
 }
 
-absl::Status PrefixIndex::Replace(WorkerSlot slot,
+absl::Status PrefixIndex::CheckStored(WorkerSlot worker, const Slot& slot,
+                                      const CacheEvent& event,
+                                      const BlocksStored& stored) const {
+  if (stored.parent && !slot.lossy && !tree_.Owns(worker, stored.parent)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cache event ", event.sequence, " stores blocks below ",
+                     stored.parent.value(), ", which is not stored"));
+  }
+  if (HasNoHash(stored.hashes)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cache event ", event.sequence, " stores a block without a hash"));
+  }
+  const size_t room = slot.max_blocks - slot.blocks;
+  if (stored.hashes.size() <= room) return absl::OkStatus();
+  const auto fresh =
+      std::count_if(stored.hashes.begin(), stored.hashes.end(),
+                    [&](BlockHash hash) { return !tree_.Owns(worker, hash); });
+  if (static_cast<size_t>(fresh) <= room) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("cache event ", event.sequence, " stores more than the ",
+                   slot.max_blocks, " blocks that fit the worker"));
+}
+
+absl::Status PrefixIndex::Replace(WorkerSlot worker,
                                   const CacheSnapshot& snapshot) {
-  auto it = workers_.find(slot);
-  if (it == workers_.end()) return UnknownWorker(slot);
-  Worker& worker = it->second;
+  Slot* slot = Find(worker);
+  if (slot == nullptr) return UnknownWorker(worker);
   size_t blocks = 0;
   for (const BlocksStored& chain : snapshot.chains) {
     blocks += chain.hashes.size();
-    if (std::find(chain.hashes.begin(), chain.hashes.end(), BlockHash()) !=
-        chain.hashes.end()) {
+    if (HasNoHash(chain.hashes)) {
       return absl::InvalidArgumentError(
           "a cache snapshot holds a block without a hash");
     }
   }
-  if (blocks > worker.max_blocks) {
+  if (blocks > slot->max_blocks) {
     return absl::InvalidArgumentError(
         absl::StrCat("a cache snapshot holds ", blocks, " blocks, more than ",
-                     worker.max_blocks, ", which fit the worker"));
+                     slot->max_blocks, ", which fit the worker"));
   }
-  Clear(slot, worker);
-  for (const BlocksStored& chain : snapshot.chains) Store(slot, worker, chain);
-  worker.last_sequence = snapshot.sequence;
+  Clear(worker);
+  for (const BlocksStored& chain : snapshot.chains) Store(worker, chain);
+  slot->last_sequence = snapshot.sequence;
   return absl::OkStatus();
 }
 
-uint64_t PrefixIndex::ExpectedSequence(WorkerSlot slot) const {
-  auto it = workers_.find(slot);
-  return it == workers_.end() ? 0 : it->second.last_sequence + 1;
+uint64_t PrefixIndex::ExpectedSequence(WorkerSlot worker) const {
+  const Slot* slot = Find(worker);
+  return slot == nullptr ? 0 : slot->last_sequence + 1;
+}
+
+void PrefixIndex::Predict(WorkerSlot worker, absl::Span<const BlockHash> chain,
+                          Instant now) {
+  if (Find(worker) != nullptr) predicted_.Add(worker, chain, now);
 }
 
 PrefixMatch PrefixIndex::Match(absl::Span<const BlockHash> chain) const {
-  std::vector<PrefixMatch::Holding> matches;
-  std::vector<WorkerSlot> alive;  // workers that own every block so far
-  for (size_t depth = 0; depth < chain.size(); ++depth) {
-    auto it = owners_.find(chain[depth]);
-    if (it == owners_.end()) break;
-    std::vector<WorkerSlot> still;
-    if (depth == 0) {
-      still.assign(it->second.begin(), it->second.end());
-      if (!removed_.empty()) {
-        std::erase_if(still,
-                      [&](WorkerSlot s) { return !workers_.contains(s); });
-      }
-    } else {
-      std::set_intersection(alive.begin(), alive.end(), it->second.begin(),
-                            it->second.end(), std::back_inserter(still));
-    }
-    if (still.empty()) break;
-    if (depth == 0) {
-      for (WorkerSlot slot : still) matches.push_back({slot, 0});
-    }
-    alive = std::move(still);
-    auto match = matches.begin();
-    for (WorkerSlot slot : alive) {
-      while (match->slot != slot) ++match;
-      match->blocks = static_cast<int>(depth + 1);
-    }
-  }
-  return PrefixMatch(std::move(matches));
+  PrefixMatch match(alive_);
+  tree_.Match(chain, match.levels());
+  match.EndTree();
+  predicted_.Match(chain, match);
+  return match;
 }
 
-CacheSnapshot PrefixIndex::Dump(WorkerSlot slot) const {
+CacheSnapshot PrefixIndex::Dump(WorkerSlot worker) const {
   CacheSnapshot snapshot;
-  auto it = workers_.find(slot);
-  if (it == workers_.end()) return snapshot;
-  snapshot.sequence = it->second.last_sequence;
-  std::vector<std::pair<uint64_t, BlocksStored>> by_age;
-  by_age.reserve(it->second.blocks.size());
-  for (const auto& [hash, block] : it->second.blocks) {
-    by_age.push_back({block.age, {block.parent, {hash}}});
-  }
-  std::sort(by_age.begin(), by_age.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [age, chain] : by_age) {
-    snapshot.chains.push_back(std::move(chain));
-  }
+  const Slot* slot = Find(worker);
+  if (slot == nullptr) return snapshot;
+  snapshot.sequence = slot->last_sequence;
+  tree_.ForEachChain(worker,
+                     [&](BlockHash parent, absl::Span<const uint64_t> hashes) {
+                       BlocksStored& chain = snapshot.chains.emplace_back();
+                       chain.parent = parent;
+                       for (uint64_t hash : hashes)
+                         chain.hashes.emplace_back(hash);
+                     });
   return snapshot;
 }
 
-void PrefixIndex::Store(WorkerSlot slot, Worker& worker,
-                        const BlocksStored& stored) {
-  BlockHash parent = stored.parent;
-  for (BlockHash hash : stored.hashes) {
-    Sweep(2);
-    bool added =
-        worker.blocks.try_emplace(hash, Worker::Block{parent, next_age_})
-            .second;
-    if (added) {
-      ++next_age_;
-      ++memberships_;
-      Owners& owners = owners_[hash];
-      owners.insert(std::lower_bound(owners.begin(), owners.end(), slot), slot);
-    }
-    parent = hash;
+void PrefixIndex::Store(WorkerSlot worker, const BlocksStored& stored) {
+  Slot& slot = slots_[worker];
+  // What hangs below a forgotten block could match nothing.
+  if (slot.lossy && stored.parent && !tree_.Owns(worker, stored.parent)) return;
+  const RunTree::Stored result =
+      tree_.Store(worker, stored.parent, stored.hashes);
+  slot.blocks += result.added;
+  memberships_ += result.added;
+  if (!result.whole) slot.lossy = true;
+  Fit();
+}
+
+void PrefixIndex::Remove(WorkerSlot worker,
+                         absl::Span<const BlockHash> hashes) {
+  Slot& slot = slots_[worker];
+  for (BlockHash hash : hashes) {
+    predicted_.Remove(worker, hash);
+    if (!tree_.Remove(worker, hash)) continue;
+    --slot.blocks;
+    --memberships_;
   }
 }
 
-void PrefixIndex::Remove(WorkerSlot slot, Worker& worker, BlockHash hash) {
-  if (worker.blocks.erase(hash) == 0) return;
-  --memberships_;
-  RemoveOwner(slot, hash);
+void PrefixIndex::Clear(WorkerSlot worker) {
+  Slot& slot = slots_[worker];
+  predicted_.Clear(worker);
+  tree_.Clear(worker, slot.blocks);
+  memberships_ -= std::exchange(slot.blocks, 0);
+  slot.lossy = false;
 }
 
-void PrefixIndex::RemoveOwner(WorkerSlot slot, BlockHash hash) {
-  auto it = owners_.find(hash);
-  Owners& owners = it->second;
-  owners.erase(std::lower_bound(owners.begin(), owners.end(), slot));
-  if (owners.empty()) owners_.erase(it);
+void PrefixIndex::Fit() {
+  // An eighth is left for the free places that arenas cannot but have.
+  const size_t most_used = options_.max_bytes / 8 * 7;
+  while (tree_.used_bytes() > most_used || tree_.bytes() > options_.max_bytes) {
+    const bool evicted = tree_.EvictRun([&](WorkerSlot worker, size_t blocks) {
+      slots_[worker].blocks -= blocks;
+      slots_[worker].lossy = true;
+      memberships_ -= blocks;
+    });
+    if (!evicted) return;
+  }
 }
 
-void PrefixIndex::Clear(WorkerSlot slot, Worker& worker) {
-  std::vector<BlockHash> hashes;
-  hashes.reserve(worker.blocks.size());
-  for (const auto& [hash, block] : worker.blocks) hashes.push_back(hash);
-  std::sort(hashes.begin(), hashes.end());
-  for (BlockHash hash : hashes) Remove(slot, worker, hash);
+PrefixIndex::Slot* PrefixIndex::Find(WorkerSlot worker) {
+  return const_cast<Slot*>(std::as_const(*this).Find(worker));
+}
+
+const PrefixIndex::Slot* PrefixIndex::Find(WorkerSlot worker) const {
+  if (worker >= slots_.size()) return nullptr;
+  const Slot& slot = slots_[worker];
+  return slot.state == SlotState::kAlive ? &slot : nullptr;
+}
+
+void PrefixIndex::CheckStructure() const {
+  tree_.CheckStructure();
+  size_t blocks = 0;
+  for (const Slot& slot : slots_) {
+    if (slot.state == SlotState::kAlive) blocks += slot.blocks;
+  }
+  CHECK(blocks == memberships_) << blocks << " of " << memberships_;
 }
 
 }  // namespace penstock

@@ -1,14 +1,11 @@
 #include "router/core/prefix_index.h"
 
-#include <map>
-#include <numeric>
-#include <set>
+#include <cstdint>
 #include <vector>
 
-#include "common/env/random.h"
-#include "common/model/block_hash.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "router/core/prefix_index_fixture.h"
 
 namespace penstock {
 namespace {
@@ -16,207 +13,43 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-using Holding = PrefixMatch::Holding;
-
-// What the first two workers of an index are given.
-constexpr WorkerSlot kA = 0, kB = 1;
-
-std::vector<Holding> Match(const PrefixIndex& index,
-                           const std::vector<BlockHash>& chain) {
-  return index.Match(chain).Holdings();
-}
-
-// Hashes by hand: 100 + n is block n of a chain.
-std::vector<BlockHash> Chain(uint64_t first, int count) {
-  std::vector<BlockHash> chain;
-  for (int i = 0; i < count; ++i) chain.push_back(BlockHash(first + i));
-  return chain;
-}
-
-// One worker's stream of events.
-class Feed {
- public:
-  explicit Feed(PrefixIndex& index, size_t max_blocks = 1000)
-      : index_(index), slot_(index.AddWorker(max_blocks)) {}
-  absl::Status Store(BlockHash parent, std::vector<BlockHash> hashes) {
-    return index_.Apply(slot_, {++sequence_, BlocksStored{parent, hashes}});
+TEST(PrefixIndexTest, ADeadWorkersSlotIsFreeWhenNothingNamesIt) {
+  PrefixIndex index;
+  IndexFeed a(index), b(index);
+  // A run each: more than one event sweeps.
+  for (uint64_t first = 1000; first < 301'000; first += 1000) {
+    ASSERT_TRUE(a.StoreRoot(HashChain(first, 2)).ok());
   }
-  absl::Status StoreRoot(std::vector<BlockHash> hashes) {
-    return Store(BlockHash(), std::move(hashes));
-  }
-  absl::Status Remove(std::vector<BlockHash> hashes) {
-    return index_.Apply(slot_, {++sequence_, BlocksRemoved{hashes}});
-  }
-  absl::Status Clear() {
-    return index_.Apply(slot_, {++sequence_, CacheCleared{}});
-  }
-
- private:
-  PrefixIndex& index_;
-  WorkerSlot slot_;
-  uint64_t sequence_ = 0;
-};
-
-TEST(PrefixIndexTest, MatchesTheStoredPartOfAQuery) {
-  PrefixIndex index;
-  Feed a(index);
-  ASSERT_TRUE(a.StoreRoot(Chain(100, 3)).ok());
-  EXPECT_THAT(Match(index, Chain(100, 4)), ElementsAre(Holding{kA, 3}));
-}
-
-TEST(PrefixIndexTest, ReportsEachOwnersDepth) {
-  PrefixIndex index;
-  Feed a(index), b(index);
-  ASSERT_TRUE(a.StoreRoot(Chain(100, 5)).ok());
-  ASSERT_TRUE(b.StoreRoot(Chain(100, 2)).ok());
-  EXPECT_THAT(Match(index, Chain(100, 8)),
-              ElementsAre(Holding{kA, 5}, Holding{kB, 2}));
-}
-
-// Equal tokens behind different parents, and under different adapters, salts
-// and tenants, have different hashes: real hashes, so that this is shown.
-TEST(PrefixIndexTest, SameContentElsewhereDoesNotMatch) {
-  HashSecret secret("key");
-  BlockHasher hasher(secret);
-  std::vector<TokenId> tokens(2 * kBlockTokens);
-  std::iota(tokens.begin(), tokens.end(), 1);
-  BlockHasher::Scope scope;
-  scope.model = ContentId(9);
-  std::vector<BlockHash> stored = hasher.Chain(hasher.Root(scope), tokens);
-
-  PrefixIndex index;
-  Feed a(index);
-  ASSERT_TRUE(a.StoreRoot(stored).ok());
-  EXPECT_THAT(Match(index, stored), ElementsAre(Holding{kA, 2}));
-
-  std::vector<BlockHash> second_block_first = hasher.Chain(
-      hasher.Root(scope),
-      absl::MakeConstSpan(tokens).subspan(kBlockTokens, kBlockTokens));
-  EXPECT_THAT(Match(index, second_block_first), IsEmpty());
-  for (auto field : {&BlockHasher::Scope::adapter, &BlockHasher::Scope::tenant,
-                     &BlockHasher::Scope::cache_salt}) {
-    BlockHasher::Scope other = scope;
-    (other.*field).push_back('x');
-    EXPECT_THAT(Match(index, hasher.Chain(hasher.Root(other), tokens)),
-                IsEmpty());
-  }
-}
-
-TEST(PrefixIndexTest, DivergedQueryDoesNotRejoin) {
-  PrefixIndex index;
-  Feed a(index);
-  ASSERT_TRUE(a.StoreRoot(Chain(100, 10)).ok());
-  std::vector<BlockHash> query = Chain(100, 10);
-  for (int i = 1; i <= 7; ++i) query[i] = BlockHash(900 + i);
-  EXPECT_THAT(Match(index, query), ElementsAre(Holding{kA, 1}));
-}
-
-TEST(PrefixIndexTest, AHoleEndsTheMatchUntilItIsFilled) {
-  PrefixIndex index;
-  Feed a(index);
-  ASSERT_TRUE(a.StoreRoot(Chain(100, 17)).ok());
-  ASSERT_TRUE(a.Remove({BlockHash(103)}).ok());
-  EXPECT_THAT(Match(index, Chain(100, 17)), ElementsAre(Holding{kA, 3}));
-  ASSERT_TRUE(a.Store(BlockHash(102), {BlockHash(103)}).ok());
-  EXPECT_THAT(Match(index, Chain(100, 17)), ElementsAre(Holding{kA, 17}));
-}
-
-TEST(PrefixIndexTest, DuplicateStoreChangesNoSize) {
-  PrefixIndex index;
-  Feed a(index, 3), b(index);
-  ASSERT_TRUE(a.StoreRoot(Chain(100, 3)).ok());
-  ASSERT_TRUE(a.StoreRoot(Chain(100, 3)).ok());
-  EXPECT_EQ(index.distinct_blocks(), 3u);
-  EXPECT_EQ(index.memberships(), 3u);
-  ASSERT_TRUE(b.StoreRoot(Chain(100, 3)).ok());
-  EXPECT_EQ(index.distinct_blocks(), 3u);
-  EXPECT_EQ(index.memberships(), 6u);
-}
-
-TEST(PrefixIndexTest, UnknownParentIsAnErrorAndChangesNothing) {
-  PrefixIndex index;
-  Feed a(index), b(index);
-  ASSERT_TRUE(b.StoreRoot(Chain(100, 1)).ok());
-  // Known at another worker does not count.
-  absl::Status status = a.Store(BlockHash(100), Chain(101, 2));
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(index.memberships(), 1u);
-  EXPECT_EQ(index.ExpectedSequence(kA), 1u);
-}
-
-TEST(PrefixIndexTest, RemovingTheUnknownIsANoOp) {
-  PrefixIndex index;
-  Feed a(index);
-  ASSERT_TRUE(a.StoreRoot(Chain(100, 2)).ok());
-  EXPECT_TRUE(a.Remove({BlockHash(555)}).ok());
-  index.RemoveWorker(77);
-  index.ClearWorker(77);
-  EXPECT_EQ(index.memberships(), 2u);
-  EXPECT_EQ(index.Apply(77, {1, CacheCleared{}}).code(),
-            absl::StatusCode::kNotFound);
-}
-
-TEST(PrefixIndexTest, PartialTailAndShortPromptsMatchNothing) {
-  HashSecret secret("key");
-  BlockHasher hasher(secret);
-  std::vector<TokenId> tokens(kBlockTokens + 5, 3);
-  BlockHash root = hasher.Root({});
-  PrefixIndex index;
-  Feed a(index);
-  ASSERT_TRUE(a.StoreRoot(hasher.Chain(root, tokens)).ok());
-  EXPECT_THAT(Match(index, hasher.Chain(root, tokens)),
-              ElementsAre(Holding{kA, 1}));
-  tokens.resize(kBlockTokens - 1);
-  EXPECT_THAT(Match(index, hasher.Chain(root, tokens)), IsEmpty());
-}
-
-TEST(PrefixIndexTest, ClearingOneWorkerLeavesTheOthers) {
-  PrefixIndex index;
-  Feed a(index), b(index);
-  ASSERT_TRUE(a.StoreRoot(Chain(100, 4)).ok());
-  ASSERT_TRUE(b.StoreRoot(Chain(100, 3)).ok());
-  ASSERT_TRUE(a.Clear().ok());
-  EXPECT_THAT(Match(index, Chain(100, 4)), ElementsAre(Holding{kB, 3}));
-  EXPECT_EQ(index.distinct_blocks(), 3u);
-  ASSERT_TRUE(a.StoreRoot(Chain(100, 1)).ok());
-  index.ClearWorker(kB);
-  EXPECT_THAT(Match(index, Chain(100, 4)), ElementsAre(Holding{kA, 1}));
-}
-
-TEST(PrefixIndexTest, ADeadWorkerLeavesNothing) {
-  PrefixIndex index;
-  Feed a(index, 5000), b(index);
-  ASSERT_TRUE(a.StoreRoot(Chain(100, 5000)).ok());
   index.RemoveWorker(kA);
-  EXPECT_GT(index.distinct_blocks(), 0u) << "not all at once";
-  EXPECT_EQ(index.AddWorker(10), 2u) << "not the slot that is named yet";
-  index.RemoveWorker(2);
-  EXPECT_THAT(Match(index, Chain(100, 5000)), IsEmpty());
+  EXPECT_EQ(index.distinct_blocks(), 600u) << "not at once";
+  EXPECT_THAT(MatchOf(index, HashChain(1000, 2)), IsEmpty());
+  EXPECT_TRUE(index.Match(HashChain(1000, 2)).empty());
   EXPECT_EQ(index.memberships(), 0u);
   EXPECT_EQ(index.workers(), 1u);
+  EXPECT_EQ(index.AddWorker(10), 2u) << "not the slot that is named yet";
   // What another stores while the memory comes back is the other's alone.
-  ASSERT_TRUE(b.StoreRoot(Chain(100, 3)).ok());
-  EXPECT_THAT(Match(index, Chain(100, 5000)), ElementsAre(Holding{kB, 3}));
-  EXPECT_EQ(index.memberships(), 3u);
+  ASSERT_TRUE(b.StoreRoot(HashChain(300'000, 2)).ok());
+  EXPECT_THAT(MatchOf(index, HashChain(300'000, 2)),
+              ElementsAre(Holding{kB, 2}));
+  EXPECT_EQ(index.memberships(), 2u);
   int events = 0;
-  for (; index.distinct_blocks() > 3 && events < 100; ++events) {
+  for (; index.distinct_blocks() > 2 && events < 10; ++events) {
     ASSERT_TRUE(b.Remove({BlockHash(5)}).ok());
   }
-  EXPECT_EQ(index.distinct_blocks(), 3u) << "after " << events << " events";
+  EXPECT_EQ(index.distinct_blocks(), 2u) << "after " << events << " events";
   EXPECT_EQ(index.AddWorker(10), kA);
-  index.RemoveWorker(kA);
-  EXPECT_THAT(Match(index, Chain(100, 5000)), ElementsAre(Holding{kB, 3}));
+  index.CheckStructure();
 }
 
 TEST(PrefixIndexTest, HostileSizesAndHashesAreRefused) {
   PrefixIndex index;
-  Feed a(index, 4);
-  EXPECT_EQ(a.StoreRoot(Chain(100, 5)).code(),
+  IndexFeed a(index, 4);
+  EXPECT_EQ(a.StoreRoot(HashChain(100, 5)).code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(
       index.Apply(kA, {1, BlocksStored{BlockHash(), {BlockHash()}}}).code(),
       absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(index.Replace(kA, {9, {{BlockHash(), Chain(100, 5)}}}).code(),
+  EXPECT_EQ(index.Replace(kA, {9, {{BlockHash(), HashChain(100, 5)}}}).code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(index.Replace(kA, {9, {{BlockHash(), {BlockHash()}}}}).code(),
             absl::StatusCode::kInvalidArgument);
@@ -224,72 +57,117 @@ TEST(PrefixIndexTest, HostileSizesAndHashesAreRefused) {
   EXPECT_EQ(index.ExpectedSequence(kA), 1u);
 }
 
-// Against the plainest oracle there is: a set of hashes for each worker.
-TEST(PrefixIndexTest, AgreesWithASetPerWorker) {
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    SeededRandom random(seed);
-    PrefixIndex index;
-    std::map<WorkerSlot, std::set<BlockHash>> oracle;
-    std::map<WorkerSlot, uint64_t> sequences;
-    // A tree of prefixes: node n's parent is n / 3, hash n; 0 is the root.
-    auto path = [](uint64_t node) {
-      std::vector<BlockHash> chain;
-      for (; node != 0; node /= 3) chain.insert(chain.begin(), BlockHash(node));
-      return chain;
-    };
-    for (int step = 0; step < 2000; ++step) {
-      uint64_t choice = random.Below(20);
-      if (choice == 0 && oracle.size() < 6) {
-        const WorkerSlot slot = index.AddWorker(1000);
-        ASSERT_TRUE(oracle.try_emplace(slot).second) << "slot " << slot;
-        sequences[slot] = 0;
-        continue;
-      }
-      if (oracle.empty()) continue;
-      auto owner = oracle.begin();
-      std::advance(owner, random.Below(oracle.size()));
-      auto& [slot, blocks] = *owner;
-      uint64_t node = 1 + random.Below(120);
-      if (choice == 1) {
-        index.RemoveWorker(slot);
-        oracle.erase(owner);
-      } else if (choice == 2) {
-        ASSERT_TRUE(
-            index.Apply(slot, {++sequences[slot], CacheCleared{}}).ok());
-        blocks.clear();
-      } else if (choice < 7) {
-        ASSERT_TRUE(index
-                        .Apply(slot, {++sequences[slot],
-                                      BlocksRemoved{{BlockHash(node)}}})
-                        .ok());
-        blocks.erase(BlockHash(node));
-      } else {
-        BlockHash parent(node / 3);
-        bool known = !parent || blocks.contains(parent);
-        absl::Status status = index.Apply(
-            slot,
-            {sequences[slot] + 1, BlocksStored{parent, {BlockHash(node)}}});
-        ASSERT_EQ(status.ok(), known);
-        if (!known) continue;
-        ++sequences[slot];
-        blocks.insert(BlockHash(node));
-      }
-      std::vector<BlockHash> query = path(1 + random.Below(400));
-      std::vector<Holding> expected;
-      size_t memberships = 0;
-      for (const auto& [worker, held] : oracle) {
-        memberships += held.size();
-        int depth = 0;
-        while (depth < static_cast<int>(query.size()) &&
-               held.contains(query[depth])) {
-          ++depth;
-        }
-        if (depth > 0) expected.push_back({worker, depth});
-      }
-      ASSERT_EQ(Match(index, query), expected) << "seed " << seed;
-      ASSERT_EQ(index.memberships(), memberships);
-    }
+TEST(PrefixIndexTest, RunsSplitWhereOwnersDifferAndJoinAgain) {
+  PrefixIndex index;
+  IndexFeed a(index), b(index);
+  ASSERT_TRUE(a.StoreRoot(HashChain(100, 20)).ok());
+  EXPECT_EQ(index.runs(), 1u);
+  ASSERT_TRUE(b.StoreRoot(HashChain(100, 5)).ok());
+  EXPECT_EQ(index.runs(), 2u);
+  ASSERT_TRUE(b.Store(BlockHash(104), HashChain(105, 15)).ok());
+  EXPECT_EQ(index.runs(), 1u);
+  // As a cache evicts: the last block first.
+  for (uint64_t hash = 119; hash >= 110; --hash) {
+    ASSERT_TRUE(b.Remove({BlockHash(hash)}).ok());
+    EXPECT_EQ(index.runs(), 2u) << hash;
   }
+  EXPECT_THAT(MatchOf(index, HashChain(100, 20)),
+              ElementsAre(Holding{kA, 20}, Holding{kB, 10}));
+  ASSERT_TRUE(b.Clear().ok());
+  EXPECT_EQ(index.runs(), 1u);
+  ASSERT_TRUE(a.Clear().ok());
+  EXPECT_EQ(index.runs(), 0u);
+}
+
+// Leaves go before what they hang below, and what was asked for stays.
+TEST(PrefixIndexTest, ForgetsLeavesThatNobodyAskedFor) {
+  PrefixIndex::Options options;
+  options.max_bytes = 1 << 20;
+  PrefixIndex index(options);
+  IndexFeed a(index, 1 << 20);
+  const std::vector<BlockHash> stem = HashChain(100, 10);
+  ASSERT_TRUE(a.StoreRoot(stem).ok());
+  for (uint64_t leaf = 1; leaf <= 20'000; ++leaf) {
+    ASSERT_TRUE(a.Store(BlockHash(109), HashChain(leaf << 20, 5)).ok());
+    ASSERT_EQ(index.Match(stem).BlocksOf(kA), 10) << leaf;
+  }
+  EXPECT_LT(index.distinct_blocks(), 100'000u);
+  // Below what was forgotten nothing is taken in, and nothing is wrong.
+  const size_t before = index.memberships();
+  EXPECT_TRUE(a.Store(BlockHash((1 << 20) + 4), {BlockHash(77)}).ok());
+  EXPECT_EQ(index.memberships(), before);
+  // A snapshot makes it exact again.
+  ASSERT_TRUE(index.Replace(kA, {1'000'000, {{BlockHash(), stem}}}).ok());
+  EXPECT_EQ(index.Apply(kA, {1'000'001, BlocksStored{BlockHash(5), {}}}).code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(PrefixIndexTest, PredictionsCountForAWhile) {
+  PrefixIndex::Options options;
+  options.predicted.lifetime = absl::Seconds(5);
+  PrefixIndex index(options);
+  IndexFeed a(index), b(index);
+  const Instant start = Instant::FromNanos(1'000'000'000'000);
+  ASSERT_TRUE(a.StoreRoot(HashChain(100, 3)).ok());
+  index.Predict(kA, HashChain(100, 6), start);
+  index.Predict(kB, HashChain(100, 5), start);
+  index.Predict(99, HashChain(100, 5), start);
+  EXPECT_THAT(MatchOf(index, HashChain(100, 9)),
+              ElementsAre(Holding{kA, 6}, Holding{kB, 5}));
+  EXPECT_EQ(index.memberships(), 3u) << "what workers said";
+  // Nothing of the kind: they say so.
+  ASSERT_TRUE(b.Remove({BlockHash(102)}).ok());
+  EXPECT_THAT(MatchOf(index, HashChain(100, 9)),
+              ElementsAre(Holding{kA, 6}, Holding{kB, 2}));
+  index.ExpirePredictions(start + absl::Milliseconds(4900));
+  EXPECT_EQ(index.Match(HashChain(100, 9)).BlocksOf(kA), 6);
+  index.ExpirePredictions(start + absl::Seconds(10));
+  EXPECT_THAT(MatchOf(index, HashChain(100, 9)), ElementsAre(Holding{kA, 3}));
+}
+
+TEST(PrefixIndexTest, ADeadWorkersPredictionsAreNotTheNextOnes) {
+  PrefixIndex index;
+  IndexFeed a(index);
+  index.Predict(kA, HashChain(100, 6), Instant::FromNanos(1));
+  index.RemoveWorker(kA);
+  EXPECT_TRUE(index.Match(HashChain(100, 6)).empty());
+  IndexFeed next(index);
+  EXPECT_TRUE(index.Match(HashChain(100, 6)).empty());
+}
+
+TEST(PrefixIndexTest, PredictionsAreBounded) {
+  PrefixIndex::Options options;
+  options.predicted.max_blocks = 100;
+  PrefixIndex index(options);
+  IndexFeed a(index);
+  const Instant now = Instant::FromNanos(1);
+  index.Predict(kA, HashChain(100, 1000), now);
+  EXPECT_EQ(index.Match(HashChain(100, 1000)).deepest(), 50);
+  for (uint64_t first = 2000; first < 50'000; first += 1000) {
+    index.Predict(kA, HashChain(first, 40), now);
+    EXPECT_EQ(index.Match(HashChain(first, 50)).deepest(), 40);
+  }
+  EXPECT_TRUE(index.Match(HashChain(2000, 40)).empty());
+}
+
+// A parent that two blocks claim in a ring, twice the same block: nothing a
+// real hash can do.
+TEST(PrefixIndexTest, HashesThatAreNoPrefixesDoNoHarm) {
+  PrefixIndex index;
+  IndexFeed a(index), b(index);
+  const BlockHash x(7), y(8);
+  CacheSnapshot ring{1, {{y, {x}}, {x, {y}}, {x, {y, x, y}}, {y, {y}}}};
+  ASSERT_TRUE(index.Replace(kA, ring).ok());
+  EXPECT_EQ(index.memberships(), 2u);
+  index.CheckStructure();
+  EXPECT_EQ(index.Dump(kA).chains.size(), 1u);
+  ASSERT_TRUE(b.StoreRoot({x, x, y, x}).ok());
+  index.CheckStructure();
+  ASSERT_TRUE(b.Remove({x}).ok());
+  ASSERT_TRUE(index.Replace(kA, {2, {}}).ok());
+  index.CheckStructure();
+  ASSERT_TRUE(b.Clear().ok());
+  EXPECT_EQ(index.distinct_blocks(), 0u);
 }
 
 }  // namespace

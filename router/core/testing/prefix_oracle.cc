@@ -1,0 +1,117 @@
+#include "router/core/testing/prefix_oracle.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace penstock {
+namespace {
+
+int Walk(absl::Span<const BlockHash> chain, const std::set<BlockHash>& held) {
+  int depth = 0;
+  for (BlockHash hash : chain) {
+    if (!held.contains(hash)) break;
+    ++depth;
+  }
+  return depth;
+}
+
+}  // namespace
+
+void PrefixOracle::AddWorker(WorkerSlot slot, size_t max_blocks) {
+  workers_[slot].max_blocks = max_blocks;
+}
+
+absl::StatusCode PrefixOracle::Apply(WorkerSlot slot, const CacheEvent& event) {
+  auto it = workers_.find(slot);
+  if (it == workers_.end()) return absl::StatusCode::kNotFound;
+  Worker& worker = it->second;
+  if (event.sequence <= worker.sequence) return absl::StatusCode::kOk;
+  if (event.sequence != worker.sequence + 1) {
+    return absl::StatusCode::kOutOfRange;
+  }
+  if (const auto* stored = std::get_if<BlocksStored>(&event.change)) {
+    std::set<BlockHash> blocks = worker.blocks;
+    blocks.insert(stored->hashes.begin(), stored->hashes.end());
+    if ((stored->parent && !worker.blocks.contains(stored->parent)) ||
+        blocks.contains(BlockHash()) || blocks.size() > worker.max_blocks) {
+      return absl::StatusCode::kFailedPrecondition;
+    }
+    worker.blocks = std::move(blocks);
+  } else if (const auto* removed = std::get_if<BlocksRemoved>(&event.change)) {
+    for (BlockHash hash : removed->hashes) {
+      worker.blocks.erase(hash);
+      for (auto& [time, chain] : worker.predicted) chain.erase(hash);
+    }
+  } else {
+    worker.blocks.clear();
+    worker.predicted.clear();
+  }
+  worker.sequence = event.sequence;
+  return absl::StatusCode::kOk;
+}
+
+absl::StatusCode PrefixOracle::Replace(WorkerSlot slot,
+                                       const CacheSnapshot& snapshot) {
+  auto it = workers_.find(slot);
+  if (it == workers_.end()) return absl::StatusCode::kNotFound;
+  std::set<BlockHash> blocks;
+  size_t count = 0;
+  for (const BlocksStored& chain : snapshot.chains) {
+    count += chain.hashes.size();
+    blocks.insert(chain.hashes.begin(), chain.hashes.end());
+  }
+  if (blocks.contains(BlockHash()) || count > it->second.max_blocks) {
+    return absl::StatusCode::kInvalidArgument;
+  }
+  it->second.blocks = std::move(blocks);
+  it->second.predicted.clear();
+  it->second.sequence = snapshot.sequence;
+  return absl::StatusCode::kOk;
+}
+
+void PrefixOracle::Predict(WorkerSlot slot, std::vector<BlockHash> chain,
+                           Instant now) {
+  auto it = workers_.find(slot);
+  if (it == workers_.end()) return;
+  auto& predicted = it->second.predicted;
+  std::erase_if(predicted, [&](const auto& entry) {
+    return now >= entry.first + 2 * lifetime_;
+  });
+  predicted.push_back({now, {chain.begin(), chain.end()}});
+}
+
+PrefixOracle::Depth PrefixOracle::DepthOf(WorkerSlot slot,
+                                          absl::Span<const BlockHash> chain,
+                                          Instant now) const {
+  Depth depth;
+  auto it = workers_.find(slot);
+  if (it == workers_.end()) return depth;
+  const Worker& worker = it->second;
+  depth.said = depth.least = depth.most = Walk(chain, worker.blocks);
+  // Predictions of one worker may complete each other, but need not.
+  std::set<BlockHash> all;
+  for (const auto& [time, held] : worker.predicted) {
+    if (now < time + lifetime_) {
+      depth.least = std::max(depth.least, Walk(chain, held));
+    }
+    if (now < time + 2 * lifetime_) all.insert(held.begin(), held.end());
+  }
+  depth.most = std::max(depth.most, Walk(chain, all));
+  return depth;
+}
+
+std::vector<WorkerSlot> PrefixOracle::Workers() const {
+  std::vector<WorkerSlot> slots;
+  for (const auto& [slot, worker] : workers_) slots.push_back(slot);
+  return slots;
+}
+
+size_t PrefixOracle::memberships() const {
+  size_t memberships = 0;
+  for (const auto& [slot, worker] : workers_) {
+    memberships += worker.blocks.size();
+  }
+  return memberships;
+}
+
+}  // namespace penstock
