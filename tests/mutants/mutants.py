@@ -5,13 +5,16 @@ time, and says which test noticed.
   tests/mutants/mutants.py automatic --count 200 --seed 1   # nobody chose them
   tests/mutants/mutants.py seeded                           # seeded/*.patch
 
-Each takes a scratch folder for each job, kept between runs so that only what
-changed is built again.
+Automatic mutants are woven into one copy of the sources and built together; a
+test runs against one of them only if it reaches its place. Those that need a
+build of their own, and the seeded ones, take a scratch folder for each job.
+All folders are kept between runs, so that only what changed is built again.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import json
 import pathlib
 import queue
 import random
@@ -19,9 +22,11 @@ import re
 import subprocess
 import sys
 import tempfile
+import zlib
 
 import scratch as scratch_lib
 import sites as sites_lib
+import weave as weave_lib
 
 FOLDERS = (
     'common/cost', 'common/engine', 'common/peer', 'common/schedule',
@@ -31,6 +36,7 @@ _SEEDED = pathlib.Path(__file__).resolve().parent / 'seeded'
 # Of the simulator's random runs, when nothing else has noticed.
 _RANDOM_SEEDS = '1..40'
 _MANY_SEEDS = '1..600'
+_NUMBERS_OF_A_FILE = 1024
 
 
 class UnitAndSimulationTests:
@@ -41,12 +47,13 @@ class UnitAndSimulationTests:
         self.targets = [*self._tests, 'penstock-sim']
 
     def commands(self, copy, folder):
+        """(name, target to build, command), in the order to try them."""
         def distance(item):
             where = item[1][0]
             return (where != folder, where.startswith('tests/'), item[0])
         for name, (where, program) in sorted(self._tests.items(),
                                              key=distance):
-            yield name, [copy.program(where, program)]
+            yield name, program, [copy.program(where, program)]
         yield _random_runs(copy, _RANDOM_SEEDS)
 
 
@@ -60,18 +67,23 @@ class Simulation:
         sim = copy.program('bin', 'penstock-sim')
         listed = subprocess.run([sim, 'list'], capture_output=True, text=True)
         for name in re.findall(r'^[\w-]+$', listed.stdout, re.M):
-            yield name, [sim, 'run', name, '--seed', '1']
+            yield name, 'penstock-sim', [sim, 'run', name, '--seed', '1']
         yield _random_runs(copy, _MANY_SEEDS)
 
 
 def _random_runs(copy, seeds):
-    return f'random seeds {seeds}', [
+    return f'random seeds {seeds}', 'penstock-sim', [
         copy.program('bin', 'penstock-sim'), 'random', '--seeds', seeds,
         '--shrink-runs', '0']
 
 
+def _limit(took):
+    """Seconds for a command that takes `took` when nothing is planted."""
+    return int(3 + 6 * took)
+
+
 class Bench:
-    """Scratch copies, one for each job, and what is run in them."""
+    """Scratch copies, one for each job, for bugs that are built one by one."""
 
     def __init__(self, directory, jobs, kind):
         self._free = queue.Queue()
@@ -84,16 +96,12 @@ class Bench:
             if not ok:
                 sys.exit(f'the sources do not build as they are:\n{why}')
             self._free.put(copy)
-        self._measure(copy)
-
-    def _measure(self, copy):
-        """Time limits from what the true programs take."""
         self._limits = {}
-        for name, command in self._checks.commands(copy, None):
-            took, failed = copy.time(command, 600)
+        for name, _, command in self._checks.commands(copy, None):
+            took, failed = copy.time(command)
             if failed:
                 sys.exit(f'{name} fails without any mutant: {failed}')
-            self._limits[name] = 10 + 8 * took
+            self._limits[name] = _limit(took)
 
     def judge(self, folder, plant):
         """What noticed the bug that `plant` makes in a copy: 'does not
@@ -101,10 +109,11 @@ class Bench:
         copy = self._free.get()
         try:
             plant(copy)
-            ok, _ = copy.compile(self._checks.targets)
-            if not ok:
-                return 'does not compile'
-            for name, command in self._checks.commands(copy, folder):
+            built = set()
+            for name, target, command in self._checks.commands(copy, folder):
+                if target not in built and not copy.compile([target])[0]:
+                    return 'does not compile'
+                built.add(target)
                 failed = copy.run(command, self._limits[name])
                 if failed:
                     return f'{name} ({failed})'
@@ -114,51 +123,178 @@ class Bench:
             self._free.put(copy)
 
 
-def _sample(count, seed):
-    """`count` sites, the same for the same sources and seed, from every folder
-    by its share."""
-    found = []
+class Woven:
+    """One copy that holds all mutants that can be woven, asleep."""
+
+    def __init__(self, directory, jobs, sites):
+        """`sites`: number -> site. Those woven are in `numbers`."""
+        directory = pathlib.Path(directory)
+        self._sites = sites
+        self._by_path = collections.defaultdict(list)
+        for number, site in sites.items():
+            self._by_path[site.path].append(number)
+        self._texts = {path: (scratch_lib.ROOT / path).read_text()
+                       for path in self._by_path}
+        # As everything else is built, so that a compiler cache has what holds
+        # no mutant.
+        self._copy = scratch_lib.Scratch(directory / 'woven', 'Release', '')
+        self._build(directory / 'refused.json', jobs)
+        self._limits = {}
+        self._reaches = {}
+        self._measure(directory / 'reached')
+
+    def _weave(self, refused):
+        self.numbers = set()
+        woven = {}
+        for path, numbers in self._by_path.items():
+            woven[path], planted = weave_lib.weave(
+                self._texts[path], [(number, self._sites[number])
+                                    for number in numbers
+                                    if number not in refused])
+            self.numbers |= set(planted)
+        return woven
+
+    def _build(self, memory, jobs):
+        refused = self._recall(memory)
+        self._copy.prepare(self._weave(refused))
+        self._checks = UnitAndSimulationTests(self._copy)
+        while True:
+            print(f'building {len(self.numbers)} mutants', file=sys.stderr,
+                  flush=True)
+            errors = self._copy.errors(self._checks.targets, jobs)
+            if not errors:
+                return
+            bad = {number for number in self.numbers
+                   if weave_lib.covers(self._texts[self._sites[number].path],
+                                       self._sites[number], errors)}
+            if not bad:
+                sys.exit(f'no mutant stands where {sorted(errors)}')
+            refused |= bad
+            memory.write_text(
+                json.dumps([self._key(n) for n in sorted(refused)]))
+            for path, text in self._weave(refused).items():
+                self._copy.write(path, text)
+
+    def _key(self, number):
+        site = self._sites[number]
+        text = self._texts[site.path]
+        return [site.path, zlib.crc32(text.encode()), site.start, site.end,
+                site.kind]
+
+    def _recall(self, memory):
+        """What an earlier run found that does not compile."""
+        if not memory.exists():
+            return set()
+        known = {tuple(key) for key in json.loads(memory.read_text())}
+        return {n for n in self._sites if tuple(self._key(n)) in known}
+
+    def _measure(self, file):
+        for name, _, command in self._checks.commands(self._copy, None):
+            file.unlink(missing_ok=True)
+            took, failed = self._copy.time(command,
+                                           {'MUTANTS_REACHED': str(file)})
+            if failed:
+                sys.exit(f'{name} fails without any mutant: {failed}')
+            print(f'{name} takes {took:.1f} s', file=sys.stderr, flush=True)
+            self._limits[name] = _limit(took)
+            reached = file.read_bytes() if file.exists() else b''
+            self._reaches[name] = {n for n in self.numbers
+                                   if n < len(reached) and reached[n]}
+
+    def judge(self, number):
+        """What noticed the mutant, or None, and how many tests reach it."""
+        folder = str(pathlib.Path(self._sites[number].path).parent)
+        reached = 0
+        for name, _, command in self._checks.commands(self._copy, folder):
+            if number not in self._reaches[name]:
+                continue
+            reached += 1
+            failed = self._copy.run(command, self._limits[name],
+                                    {'MUTANT': str(number)})
+            if failed:
+                return f'{name} ({failed})', reached
+        return None, reached
+
+
+def _all_sites():
+    """number -> site. Headers hold declarations, default values and accessors
+    of a line: a mutant there would build everything anew."""
+    found = {}
+    paths = []
     for folder in FOLDERS:
-        for path in sorted((scratch_lib.ROOT / folder).glob('*')):
-            if path.suffix in ('.h', '.cc') and not re.search(
-                    r'(_test|_mutation|_fixture|_fakes|_benchmark)\.',
-                    path.name):
-                name = f'{folder}/{path.name}'
-                found += sites_lib.find(name, path.read_text())
+        paths += [
+            path for path in sorted((scratch_lib.ROOT / folder).glob('*'))
+            if path.suffix == '.cc' and not re.search(
+                r'(_test|_mutation|_fixture|_fakes|_benchmark)\.', path.name)]
+    for i, path in enumerate(paths):
+        name = str(path.relative_to(scratch_lib.ROOT))
+        sites = sites_lib.find(name, path.read_text())
+        assert len(sites) < _NUMBERS_OF_A_FILE, name
+        # A file keeps its numbers when another one changes.
+        found |= dict(enumerate(sites, 1 + i * _NUMBERS_OF_A_FILE))
     print(f'{len(found)} places for a mutant', file=sys.stderr)
-    return random.Random(seed).sample(found, min(count, len(found)))
+    return found
+
+
+class Score:
+    """Counts verdicts, and prints each as it comes."""
+
+    def __init__(self):
+        self._counts = collections.Counter()
+        self._survivors = []
+
+    def add(self, what, verdict, reached=None):
+        print(f'{what} | {verdict or "SURVIVED"}', flush=True)
+        if verdict == 'does not compile':
+            self._counts[verdict] += 1
+            return
+        self._counts['killed' if verdict else 'survived'] += 1
+        if not verdict:
+            by = '' if reached is None else f' (reached by {reached} tests)'
+            self._survivors.append(what + by)
+
+    def summary(self):
+        """Prints the table and returns the percentage killed."""
+        killed = self._counts['killed']
+        judged = killed + self._counts['survived']
+        share = 100 * killed / max(judged, 1)
+        for what in sorted(self._survivors):
+            print(f'survived: {what}')
+        print(f'{killed} of {judged} mutants killed ({share:.1f} %); '
+              f'{self._counts["does not compile"]} did not compile')
+        return share
 
 
 def automatic(options):
-    chosen = _sample(options.count, options.seed)
-    bench = Bench(options.scratch, options.jobs, UnitAndSimulationTests)
-
-    def try_one(site):
-        def plant(copy):
-            copy.write(site.path, site.apply(copy.read(site.path)))
-        return bench.judge(str(pathlib.Path(site.path).parent), plant)
-
-    verdicts = collections.Counter()
-    survivors = []
+    sites = _all_sites()
+    chosen = random.Random(options.seed).sample(
+        sorted(sites), min(options.count, len(sites)))
+    names = {number: sites[number].describe(
+        (scratch_lib.ROOT / sites[number].path).read_text())
+             for number in chosen}
+    score = Score()
+    woven = Woven(options.scratch, options.jobs, sites)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for site, verdict in zip(chosen, pool.map(try_one, chosen)):
-            text = (scratch_lib.ROOT / site.path).read_text()
-            what = site.describe(text)
-            print(f'{what} | {verdict or "SURVIVED"}', flush=True)
-            if verdict is None:
-                survivors.append(what)
-                verdicts['survived'] += 1
-            elif verdict == 'does not compile':
-                verdicts[verdict] += 1
-            else:
-                verdicts['killed'] += 1
-    judged = verdicts['killed'] + verdicts['survived']
-    share = 100 * verdicts['killed'] / max(judged, 1)
-    print(f'\n{verdicts["killed"]} of {judged} mutants killed ({share:.1f} %); '
-          f'{verdicts["does not compile"]} did not compile')
-    for what in survivors:
-        print(f'survived: {what}')
-    return 0 if share >= options.at_least else 1
+        numbers = [number for number in chosen if number in woven.numbers]
+        for number, (verdict, reached) in zip(
+                numbers, pool.map(woven.judge, numbers)):
+            score.add(names[number], verdict, reached)
+
+    rest = [number for number in chosen if number not in woven.numbers]
+    if rest:
+        bench = Bench(options.scratch, options.jobs, UnitAndSimulationTests)
+
+        def try_one(number):
+            site = sites[number]
+
+            def plant(copy):
+                copy.plant(site.path, site.apply(copy.read(site.path)))
+            return bench.judge(str(pathlib.Path(site.path).parent), plant)
+
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            for number, verdict in zip(rest, pool.map(try_one, rest)):
+                score.add(names[number], verdict)
+    return 0 if score.summary() >= options.at_least else 1
 
 
 def seeded(options):

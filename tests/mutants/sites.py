@@ -30,26 +30,22 @@ class Site:
 
 _SWAPS = {
     'comparison': {
-        ' < ': ' <= ', ' <= ': ' < ', ' > ': ' >= ', ' >= ': ' > ',
-        ' == ': ' != ', ' != ': ' == ',
+        '<': '<=', '<=': '<', '>': '>=', '>=': '>', '==': '!=', '!=': '==',
     },
-    'logic': {' && ': ' || ', ' || ': ' && '},
-    'arithmetic': {
-        ' + ': ' - ', ' - ': ' + ', ' += ': ' -= ', ' -= ': ' += ',
-        '++': '--',
-    },
+    'logic': {'&&': '||', '||': '&&'},
+    'arithmetic': {'+': '-', '-': '+', '+=': '-=', '-=': '+=', '++': '--'},
     'constant': {'true': 'false', 'false': 'true'},
 }
-# Nothing depends on these but what a reader sees, or they state what is true
-# anyway.
+# Left alone, because nothing depends on them but what a reader sees, how fast
+# it runs or what is counted, or because they state what is true anyway.
 _UNTOUCHED = re.compile(
     r'^\s*(#|CHECK|DCHECK|Log\(|Sometimes<|static_assert|template|using |'
-    r'constexpr const char|RETURN_IF_ERROR|ASSIGN_OR_RETURN|case |friend |'
-    r'return absl::StrCat|absl::StrCat)')
+    r'constexpr const char|case |friend |return absl::StrCat|absl::StrCat|'
+    r'[\w.>\-]+(\.|->)(reserve|shrink_to_fit)\()')
 _STATEMENT = re.compile(
     r'^[ ]+(?!return\b|if\b|for\b|while\b|switch\b|else\b|case\b|break|'
     r'continue|delete\b|auto\b|const\b|static\b|using\b|class\b|struct\b|'
-    r'enum\b|default\b|goto\b)'
+    r'enum\b|default\b|goto\b|ASSIGN_OR_RETURN\b)'
     r'[*(]?[A-Za-z_][\w.>\-\[\]():*&]*'
     r'( (=|\+=|-=|\|=|&=|<<=) |\(|\+\+;|--;)')
 _FUNCTION = re.compile(
@@ -57,7 +53,7 @@ _FUNCTION = re.compile(
     r'( const)?( noexcept)? \{\n', re.M)
 
 
-def _mask(text):
+def mask(text):
     """The same text with comments and literals blanked, of the same length."""
     def blank(match):
         return re.sub(r'[^\n]', '\x00', match.group(0))
@@ -84,8 +80,27 @@ def _untouched_spans(masked):
     return spans
 
 
+def _in_function(masked):
+    """For each position, whether it is inside a function's body."""
+    inside = bytearray(len(masked))
+    stack = [False]
+    header = 0
+    for at, c in enumerate(masked):
+        inside[at] = stack[-1]
+        if c == '{':
+            scope = re.search(r'\b(class|struct|enum|namespace|union)\b',
+                              masked[header:at])
+            stack.append(not scope)
+        elif c == '}':
+            stack.pop()
+        if c in ';{}':
+            header = at + 1
+    return inside
+
+
 def _statements(masked):
     """(start, end) of whole statements that begin and end on lines of theirs."""
+    inside = _in_function(masked)
     at = 0
     lines = masked.split('\n')
     starts = []
@@ -93,7 +108,7 @@ def _statements(masked):
         starts.append(at)
         at += len(line) + 1
     for i, line in enumerate(lines):
-        if not _STATEMENT.match(line):
+        if not _STATEMENT.match(line) or not inside[starts[i]]:
             continue
         previous = lines[i - 1].rstrip() if i else ''
         if previous and previous[-1] not in ';{}:\x00':
@@ -110,7 +125,7 @@ def _statements(masked):
 
 
 def find(path, text):
-    masked = _mask(text)
+    masked = mask(text)
     spans = _untouched_spans(masked)
 
     def touched(at):
@@ -119,16 +134,19 @@ def find(path, text):
     sites = []
 
     def add(kind, start, end, replacement):
-        if touched(start):
+        if start == end or touched(start):
             sites.append(
                 Site(path, _line_of(text, start), kind, start, end,
                      replacement))
 
     for kind, swaps in _SWAPS.items():
         for old, new in swaps.items():
-            pattern = re.escape(old)
             if old.isalpha():
                 pattern = rf'\b{old}\b'
+            elif old == '++':
+                pattern = r'\+\+'
+            else:
+                pattern = rf'(?<= ){re.escape(old)}(?=[ \n])'
             for match in re.finditer(pattern, masked):
                 add(kind, match.start(), match.end(), new)
     for match in re.finditer(r'(?<![\w.\x00])(\d+)(?![\w.\x00])', masked):
@@ -152,7 +170,7 @@ def find(path, text):
     for start, end in _statements(masked):
         add('dropped statement', start, end, '')
     for match in _FUNCTION.finditer(masked):
-        void = match.group('type').strip() == 'void'
+        void = match.group('type').split()[-1] == 'void'
         add('early return', match.end(), match.end(),
             '  return;\n' if void else '  return {};\n')
     return sorted(set(sites), key=lambda s: (s.start, s.end, s.kind))
