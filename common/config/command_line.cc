@@ -101,6 +101,7 @@ absl::Status Apply(const penstock::v1::RouterConfig& config,
   if (config.tuning().has_local_prefill_tokens()) {
     options.local_prefill_tokens = config.tuning().local_prefill_tokens();
   }
+  if (config.tuning().has_policy()) options.policy = config.tuning().policy();
   if (config.tuning().has_worker_timeout_ms()) {
     options.worker_timeout =
         absl::Milliseconds(config.tuning().worker_timeout_ms());
@@ -196,6 +197,9 @@ absl::Status Validate(const RouterOptions& options) {
                           options.max_concurrent_requests, 1, 1 << 20));
   RETURN_IF_ERROR(InRange("local_prefill_tokens", options.local_prefill_tokens,
                           0, 1 << 20));
+  RETURN_IF_ERROR(OneOf("policy", options.policy,
+                        {"prefix_aware", "least_load", "round_robin", "random",
+                         "power_of_two", "session_sticky", "consistent_hash"}));
   return InRange("max_message_bytes", options.max_message_bytes, 1024, 1 << 30);
 }
 
@@ -305,6 +309,10 @@ absl::StatusOr<CommandLine<RouterOptions>> ParseRouterCommandLine(
                        "Requests that may be served at once");
         app.add_option("--max-queued-requests", options.max_queued_requests,
                        "Requests that may wait for a place");
+        app.add_option("--policy", options.policy,
+                       "How workers are chosen: prefix_aware, least_load, "
+                       "round_robin, random, power_of_two, session_sticky or "
+                       "consistent_hash");
         app.add_option("--local-prefill-tokens", options.local_prefill_tokens,
                        "Prompts with fewer uncached tokens are prefilled by "
                        "the decode worker");

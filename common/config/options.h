@@ -39,6 +39,7 @@ struct RouterOptions {
   int max_concurrent_requests = 256;
   int max_queued_requests = 1024;
   absl::Duration max_timeout = absl::Minutes(10);
+  std::string policy = "prefix_aware";  // how workers are chosen
   int local_prefill_tokens = 16;
   // A silent worker is pinged after this, and lost after as much again.
   absl::Duration worker_timeout = absl::Seconds(3);

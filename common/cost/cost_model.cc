@@ -7,6 +7,20 @@
 #include "common/base/check.h"
 
 namespace penstock {
+namespace {
+
+// Token i of the computed ones looks back at cached + i others.
+int64_t PairsOf(int tokens, int cached) {
+  return int64_t{tokens} * cached + int64_t{tokens} * (tokens - 1) / 2;
+}
+
+}  // namespace
+
+CostModel::CostModel(const CostCoefficients& c)
+    : c_(c),
+      fixed_seconds_(absl::ToDoubleSeconds(c.prefill_fixed)),
+      token_seconds_(absl::ToDoubleSeconds(c.prefill_token)),
+      pair_seconds_(absl::ToDoubleSeconds(c.prefill_pair)) {}
 
 absl::StatusOr<CostModel> CostModel::Create(
     const CostCoefficients& coefficients) {
@@ -34,9 +48,15 @@ absl::StatusOr<CostModel> CostModel::Create(
 absl::Duration CostModel::Prefill(int tokens, int cached) const {
   CHECK(tokens >= 0 && cached >= 0) << tokens << " " << cached;
   if (tokens == 0) return absl::ZeroDuration();
-  // Token i of the computed ones looks back at cached + i others.
-  int64_t pairs = int64_t{tokens} * cached + int64_t{tokens} * (tokens - 1) / 2;
-  return c_.prefill_fixed + tokens * c_.prefill_token + pairs * c_.prefill_pair;
+  return c_.prefill_fixed + tokens * c_.prefill_token +
+         PairsOf(tokens, cached) * c_.prefill_pair;
+}
+
+double CostModel::PrefillSeconds(int tokens, int cached) const {
+  CHECK(tokens >= 0 && cached >= 0) << tokens << " " << cached;
+  if (tokens == 0) return 0;
+  return fixed_seconds_ + tokens * token_seconds_ +
+         static_cast<double>(PairsOf(tokens, cached)) * pair_seconds_;
 }
 
 absl::Duration CostModel::DecodeStep(int sequences,

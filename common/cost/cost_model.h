@@ -31,6 +31,8 @@ class CostModel {
   // Computing `tokens` prompt tokens behind `cached` others. 0 tokens cost
   // nothing. Precondition: neither is negative.
   absl::Duration Prefill(int tokens, int cached) const;
+  // The same in seconds, to compare thousands of workers by.
+  double PrefillSeconds(int tokens, int cached) const;
 
   // One decode step of `sequences` whose contexts sum to `context_tokens`.
   absl::Duration DecodeStep(int sequences, int64_t context_tokens) const;
@@ -43,8 +45,9 @@ class CostModel {
   absl::Duration Transfer(uint64_t bytes) const;
 
  private:
-  explicit CostModel(const CostCoefficients& c) : c_(c) {}
+  explicit CostModel(const CostCoefficients& c);
   CostCoefficients c_;
+  double fixed_seconds_, token_seconds_, pair_seconds_;  // of a prefill
 };
 
 }  // namespace penstock

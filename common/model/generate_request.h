@@ -144,6 +144,9 @@ struct GenerateRequest {
   // Isolates cached KV: equal tokens under different salts never share.
   std::string tenant;
   std::string cache_salt;
+  // Names what goes together, such as a conversation: for the router's choice
+  // of workers alone, and not sent to them. Empty: nothing.
+  std::string session;
   int priority = 0;
   // From receipt; clocks of hosts never meet, so a duration travels.
   absl::Duration timeout = absl::InfiniteDuration();

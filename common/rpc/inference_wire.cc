@@ -57,7 +57,6 @@ absl::Status RefuseFieldsThatAreNotBuilt(const v1::GenerateRequest& proto) {
     return NotBuilt("return_ids");
   }
   if (proto.has_adapter()) return NotBuilt("adapter");
-  if (proto.has_session_id()) return NotBuilt("session_id");
   if (proto.has_constraint()) return NotBuilt("constraint");
   return absl::OkStatus();
 }
@@ -118,6 +117,8 @@ absl::StatusOr<ClientRequest> DecodeGenerateRequest(absl::string_view bytes) {
   request.tenant = proto.tenant();
   RETURN_IF_ERROR(CheckShort("cache_salt", proto.cache_salt()));
   request.cache_salt = proto.cache_salt();
+  RETURN_IF_ERROR(CheckShort("session_id", proto.session_id()));
+  request.session = proto.session_id();
   request.priority = proto.priority();
   RETURN_IF_ERROR(CheckShort("request_id", proto.request_id()));
   request.client_request_id = proto.request_id();

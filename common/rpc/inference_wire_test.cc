@@ -158,6 +158,14 @@ TEST(InferenceWireTest, AnEmptyPromptIsNamed) {
   EXPECT_EQ(reason(proto), "ids");
 }
 
+TEST(InferenceWireTest, ASessionIsForTheRouter) {
+  v1::GenerateRequest proto = ExampleRequest();
+  proto.set_session_id("conversation 5");
+  EXPECT_EQ(Decode(proto)->request.session, "conversation 5");
+  proto.set_session_id(std::string(100000, 'x'));
+  EXPECT_EQ(ErrorInfoOf(Decode(proto).status()).field, "session_id");
+}
+
 TEST(InferenceWireTest, WhatIsNotBuiltIsRefusedByName) {
   auto field = [](auto change) {
     v1::GenerateRequest proto = ExampleRequest();
@@ -168,7 +176,6 @@ TEST(InferenceWireTest, WhatIsNotBuiltIsRefusedByName) {
   };
   EXPECT_EQ(field([](auto& p) { p.set_return_ids(false); }), "return_ids");
   EXPECT_EQ(field([](auto& p) { p.set_adapter(""); }), "adapter");
-  EXPECT_EQ(field([](auto& p) { p.set_session_id("s"); }), "session_id");
   EXPECT_EQ(field([](auto& p) { p.mutable_constraint(); }), "constraint");
   v1::GenerateRequest one = ExampleRequest();
   one.set_return_ids(true);

@@ -1,12 +1,18 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/id.h"
+#include "common/peer/leg.h"
 #include "common/peer/worker_report.h"
+#include "router/core/placement_memory.h"
 #include "router/core/prefix_index.h"
+#include "router/core/work_estimate.h"
+#include "router/core/worker_columns.h"
 
 namespace penstock {
 
@@ -33,6 +39,9 @@ struct WorkerView {
   WorkerLoad reported;
   LoadShare reserved_at_report;
   LoadShare reserved;
+  // Legs that the router would not send there, whatever is reported: a breaker
+  // is open.
+  WorkerRoles vetoed;
 
   bool ready() const { return reported.health == WorkerHealth::kReady; }
   bool drains() const { return reported.health == WorkerHealth::kDraining; }
@@ -47,14 +56,50 @@ struct WorkerView {
   absl::Duration PredictedTime(absl::Duration reported_time) const;
 };
 
+// How much memory in use stretches work: 0 when empty, without bound near full.
+double MemoryPressure(int blocks, int total_blocks);
+
 // The router's aged picture of worker load and prefix ownership, kept by the
 // worker registry; policies only read it. Single-threaded.
 struct ClusterView {
   std::vector<WorkerView> workers;        // in order of name
   const PrefixIndex* prefixes = nullptr;  // null: nothing is cached
+  PlacementMemory memory;
+
+  // The same workers by slot, as decisions read them.
+  WorkerColumns columns;
+
+  // Null when there is none.
+  const WorkerView* FindName(const std::string& name) const;
+  const WorkerView* Find(const WorkerKey& worker) const;
+  // The worker of a slot that is in one of the columns' sets.
+  const WorkerView& At(WorkerSlot slot) const { return workers[index_[slot]]; }
+  // May KV pages go from a worker of one pairing to one of another?
+  bool CanHandOff(int prefill_pairing, int decode_pairing) const;
+  int pairings() const { return static_cast<int>(pairings_.size()); }
 
   // Leading blocks of the chain that each worker holds; as many as workers.
   std::vector<int> CachedBlocks(absl::Span<const BlockHash> chain) const;
+
+  // For whoever changes `workers`: brings the columns in line, after one came
+  // or went, and after something of one changed. A worker with
+  // `requests_per_sequence` requests for each sequence that it can run is full.
+  void Rebuild(const WorkEstimate& work, int requests_per_sequence);
+  void Refresh(const WorkerView& worker, const WorkEstimate& work,
+               int requests_per_sequence);
+
+ private:
+  struct Pairing {
+    LayoutId layout;
+    ContentId content;
+    NumericsId numerics;
+    uint32_t transports = 0;  // a bit for each
+    friend auto operator<=>(const Pairing&, const Pairing&) = default;
+  };
+  static Pairing PairingOf(const WorkerInfo& info);
+
+  std::vector<Pairing> pairings_;
+  std::vector<size_t> index_;  // of a slot's worker
 };
 
 }  // namespace penstock

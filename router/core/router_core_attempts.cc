@@ -22,6 +22,7 @@ absl::StatusOr<Placement> RouterCore::Place(
     const Request& r, absl::Span<const std::string> avoid) {
   const int prompt = static_cast<int>(r.request.prompt.size());
   RequestFacts facts;
+  facts.session = SessionNumber(r.request.tenant, r.request.session);
   facts.prompt_tokens = HistoryTokens(r);
   facts.max_tokens =
       std::max(0, r.request.stop.max_tokens - (facts.prompt_tokens - prompt));
@@ -66,6 +67,8 @@ Attempt::Leg RouterCore::OpenLeg(const Request& r, LegKind kind,
   leg.id = next_leg_++;
   leg.worker = placement.worker;
   leg.load = workers_.Reserve(placement.worker, placement.load);
+  workers_.NotePlaced(kind, SessionNumber(r.request.tenant, r.request.session),
+                      placement.worker);
   leg.keeps = std::any_of(
       r.kept.begin(), r.kept.end(),
       [&](const KeptPrefix& kept) { return kept.worker == placement.worker; });

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/peer/error_reason.h"
 #include "gtest/gtest.h"
-#include "router/core/least_time_policy.h"
+#include "router/core/policy/placement_policy.h"
 #include "router/core/router_core.h"
 #include "router/core/router_fakes.h"
 
@@ -106,7 +106,7 @@ class RouterCoreTest : public ::testing::Test {
   Timers timers_;
   SeededRandom random_;
   BlockHasher hasher_;
-  LeastTimePolicy policy_;
+  PlacementPolicy policy_;
   FakeLegs legs_;
   FakeProbe probe_;
   RouterCore::Options options_;

@@ -13,7 +13,7 @@
 #include "common/base/sometimes.h"
 #include "common/peer/error_reason.h"
 #include "gtest/gtest.h"
-#include "router/core/least_time_policy.h"
+#include "router/core/policy/placement_policy.h"
 #include "router/core/router_core.h"
 #include "router/core/router_fakes.h"
 
@@ -103,7 +103,7 @@ class World {
       : random_(seed),
         core_random_(seed + 1000),
         hasher_(HashSecret("key")),
-        policy_({.requests_per_sequence = 2}, *CostModel::Create({})) {
+        policy_({}, *CostModel::Create({})) {
     RouterCore::Options options;
     options.workers.content = ContentId(7);
     options.max_running = 12;
@@ -421,7 +421,7 @@ class World {
   Timers timers_;
   SeededRandom random_, core_random_;
   BlockHasher hasher_;
-  LeastTimePolicy policy_;
+  PlacementPolicy policy_;
   FakeLegs legs_;
   FakeProbe probe_;
   std::unique_ptr<RouterCore> core_;

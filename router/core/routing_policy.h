@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,7 @@ struct KeptPrefix {
 
 // What placing a request depends on.
 struct RequestFacts {
+  uint64_t session = 0;   // a number of the client's session; 0: none
   int prompt_tokens = 0;  // on a later attempt: with the delivered ones
   int max_tokens = 0;     // that are still to come
   absl::Span<const BlockHash> chain;  // of the full blocks of those tokens

@@ -126,6 +126,7 @@ absl::Status WorkerRegistry::Register(const WorkerInfo& info) {
   worker.slot = slot;
   worker.reported.health = WorkerHealth::kLoading;
   view_.workers.insert(at, std::move(worker));
+  Rebuild();
   Record& record = records_[slot];
   record.key = info.key;
   record.registration = ++registrations_;
@@ -149,6 +150,7 @@ absl::Status WorkerRegistry::Report(const WorkerKey& worker,
   if (drains) view->reported.health = WorkerHealth::kDraining;
   view->reserved_at_report = view->reserved;
   view->suspect = false;
+  Refresh(*view);
   Record& record = records_.at(view->slot);
   record.reported = true;
   record.last_report = record.last_heard = clock_.Now();
@@ -160,6 +162,7 @@ bool WorkerRegistry::NoteDraining(const WorkerKey& worker) {
   WorkerView* view = FindView(worker);
   if (view == nullptr || view->drains()) return false;
   view->reported.health = WorkerHealth::kDraining;
+  Refresh(*view);
   return true;
 }
 
@@ -221,6 +224,7 @@ void WorkerRegistry::Lose(const WorkerKey& worker, const absl::Status& why) {
   prefixes_.RemoveWorker(view->slot);
   records_.erase(record);
   view_.workers.erase(view_.workers.begin() + (view - view_.workers.data()));
+  Rebuild();
   on_lost_(key, why);
 }
 
@@ -229,6 +233,7 @@ LoadReservation WorkerRegistry::Reserve(const WorkerKey& worker,
   WorkerView* view = FindView(worker);
   CHECK(view != nullptr) << "no worker " << worker.name;
   view->reserved += share;
+  Refresh(*view);
   ++reservations_;
   return LoadReservation(this, view->slot, records_.at(view->slot).registration,
                          share);
@@ -241,21 +246,28 @@ void WorkerRegistry::Release(WorkerSlot slot, uint64_t registration,
   auto it = records_.find(slot);
   // Lost meanwhile, and its load with it.
   if (it == records_.end() || it->second.registration != registration) return;
-  FindView(it->second.key)->reserved -= share;
+  WorkerView* view = FindView(it->second.key);
+  view->reserved -= share;
+  Refresh(*view);
+}
+
+void WorkerRegistry::NotePlaced(LegKind leg, uint64_t session,
+                                const WorkerKey& worker) {
+  const WorkerView* view = Find(worker);
+  CHECK(view != nullptr) << "no worker " << worker.name;
+  view_.memory.Note(leg, session, {view->slot, worker.incarnation});
+}
+
+void WorkerRegistry::Veto(LegKind leg, const WorkerKey& worker, bool vetoed) {
+  WorkerView* view = FindView(worker);
+  if (view == nullptr) return;
+  (leg == LegKind::kDecode ? view->vetoed.decode : view->vetoed.prefill) =
+      vetoed;
+  Refresh(*view);
 }
 
 WorkerView* WorkerRegistry::FindView(const WorkerKey& worker) {
   return const_cast<WorkerView*>(std::as_const(*this).Find(worker));
-}
-
-const WorkerView* WorkerRegistry::Find(const WorkerKey& worker) const {
-  auto at =
-      std::lower_bound(view_.workers.begin(), view_.workers.end(), worker.name,
-                       [](const WorkerView& w, const std::string& name) {
-                         return w.info.key.name < name;
-                       });
-  if (at == view_.workers.end() || at->info.key != worker) return nullptr;
-  return &*at;
 }
 
 // When all fall silent together, their last reports are at most an interval
@@ -322,6 +334,7 @@ void WorkerRegistry::OnSilence(WorkerSlot slot) {
   const bool overdue =
       clock_.Now() - record.last_report >= options_.suspect_after * interval;
   const bool was_suspect = std::exchange(view->suspect, overdue);
+  Refresh(*view);
   WatchSilence(slot);
   if (overdue && !was_suspect && on_suspect_) on_suspect_(key);
 }

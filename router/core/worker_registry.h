@@ -68,6 +68,10 @@ class WorkerRegistry {
     // lives. When nobody reports, it is the telemetry that fails.
     absl::Duration stalled_after = absl::Seconds(60);
     int max_workers = 4096;
+    // A worker with this many requests for each sequence that it can run is
+    // full; more wait in the router, where the order can still change.
+    int requests_per_sequence = 2;
+    WorkEstimate work = {};  // as the policy predicts it
   };
   // Runs for each worker that is lost, whatever the cause, after the registry
   // has forgotten it.
@@ -117,7 +121,17 @@ class WorkerRegistry {
   // Precondition: the worker is known.
   LoadReservation Reserve(const WorkerKey& worker, const LoadShare& share);
 
-  const WorkerView* Find(const WorkerKey& worker) const;
+  // The legs of a request of `session` (0: of none) are placed there from now
+  // on. Precondition: as Reserve.
+  void NotePlaced(LegKind leg, uint64_t session, const WorkerKey& worker);
+
+  // From now on no leg of the kind goes to the worker, or may again. Unknown
+  // workers: no-op.
+  void Veto(LegKind leg, const WorkerKey& worker, bool vetoed);
+
+  const WorkerView* Find(const WorkerKey& worker) const {
+    return view_.Find(worker);
+  }
   const ClusterView& view() const { return view_; }
   const PrefixIndex& prefixes() const { return prefixes_; }
 
@@ -150,6 +164,12 @@ class WorkerRegistry {
   bool TelemetryWorks() const;
   // When the worker counts as stalled if it does not report.
   Instant StalledAt(const Record& record) const;
+  void Refresh(const WorkerView& worker) {
+    view_.Refresh(worker, options_.work, options_.requests_per_sequence);
+  }
+  void Rebuild() {
+    view_.Rebuild(options_.work, options_.requests_per_sequence);
+  }
   // Calls OnSilence when the worker may have become suspect, or lost.
   void WatchSilence(WorkerSlot slot);
   void OnSilence(WorkerSlot slot);

@@ -16,7 +16,7 @@
 #include "common/rpc/server.h"
 #include "common/runtime/load/model_loader.h"
 #include "common/runtime/loop_thread.h"
-#include "router/core/least_time_policy.h"
+#include "router/core/policy/placement_policy.h"
 #include "router/core/router_core.h"
 #include "router/http/server/http_server.h"
 #include "router/server/grpc_legs.h"
@@ -102,13 +102,15 @@ class RouterServerImpl : public RouterServer {
     ASSIGN_OR_RETURN(encoder_,
                      RequestEncoder::Create(model, options.model_name));
     ASSIGN_OR_RETURN(CostModel cost, CostModel::Create({}));
-    LeastTimePolicy::Options policy;
+    PolicyOptions policy;
+    ASSIGN_OR_RETURN(policy.kind, ParsePolicy(options.policy));
     policy.local_prefill_tokens = options.local_prefill_tokens;
     policy.kv_bytes_per_token = static_cast<int64_t>(
         KvLayout::For(model.spec(), KvType::kF16).block_bytes() / kBlockTokens);
-    policy_ = std::make_unique<LeastTimePolicy>(policy, cost);
+    policy_ = std::make_unique<PlacementPolicy>(policy, cost);
     RouterCore::Options core;
     core.workers.content = model.spec().content;
+    core.workers.work = WorkEstimate(cost, policy.expected_tokens);
     core.workers.lost_after =
         std::max(core.workers.suspect_after + 1,
                  static_cast<int>(options.worker_timeout /
@@ -210,7 +212,7 @@ class RouterServerImpl : public RouterServer {
   LoopThread encoder_loop_;
   GrpcLegs legs_;
   std::unique_ptr<RequestEncoder> encoder_;
-  std::unique_ptr<LeastTimePolicy> policy_;
+  std::unique_ptr<PlacementPolicy> policy_;
   std::unique_ptr<RouterCore> core_;
   std::unique_ptr<WorkerRegistrar> registrar_;
   std::unique_ptr<InferenceCalls> calls_;

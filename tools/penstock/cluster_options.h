@@ -24,6 +24,7 @@ struct ClusterOptions {
   std::string kv_memory = "512MiB";
   std::string backend = "auto";
   std::optional<int> local_prefill_tokens;
+  std::optional<std::string> policy;
   double start_timeout_seconds = 120;
   double drain_timeout_seconds = 30;
   bool json = false;

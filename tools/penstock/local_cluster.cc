@@ -98,6 +98,10 @@ std::vector<std::string> LocalCluster::RouterArguments() const {
     arguments.push_back("--local-prefill-tokens");
     arguments.push_back(absl::StrCat(*options_.local_prefill_tokens));
   }
+  if (options_.policy) {
+    arguments.push_back("--policy");
+    arguments.push_back(*options_.policy);
+  }
   return arguments;
 }
 

@@ -42,6 +42,7 @@ RouterOptions ForRouter(const ClusterOptions& options, int key_fd) {
   if (options.local_prefill_tokens) {
     router.local_prefill_tokens = *options.local_prefill_tokens;
   }
+  if (options.policy) router.policy = *options.policy;
   return router;
 }
 

@@ -47,6 +47,9 @@ void AddUpCommand(CLI::App& app, Action& action) {
                       "KV memory of each worker, such as 512MiB");
   command->add_option("--backend", options->backend,
                       "auto, or what `penstock-decode --help` lists");
+  command->add_option("--policy", options->policy,
+                      "how the router chooses workers, as `penstock-router "
+                      "--help` lists; default prefix_aware");
   command
       ->add_option("--local-prefill-tokens", options->local_prefill_tokens,
                    "decode itself prefills prompts with fewer uncached "

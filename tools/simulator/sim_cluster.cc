@@ -46,8 +46,7 @@ SimCluster::SimCluster(SimClusterOptions options)
       random_(options_.seed),
       log_(&hasher_, options_.log_lines),
       cost_(DefaultCost()),
-      policy_(
-          std::make_unique<LeastTimePolicy>(LeastTimePolicy::Options{}, cost_)),
+      policy_(std::make_unique<PlacementPolicy>(PolicyOptions{}, cost_)),
       network_(std::make_unique<SimNetwork>(
           &clock_, &timers_, &hasher_, SimModel::Layout(), options_.latency)) {
   log_.on_line = options_.on_line;

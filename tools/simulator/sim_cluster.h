@@ -9,7 +9,7 @@
 
 #include "common/cost/cost_model.h"
 #include "common/env/random.h"
-#include "router/core/least_time_policy.h"
+#include "router/core/policy/placement_policy.h"
 #include "router/core/router_core.h"
 #include "tools/simulator/fault.h"
 #include "tools/simulator/sim_client.h"
@@ -157,7 +157,7 @@ class SimCluster {
   SimTokenizer tokenizer_;
   SimLog log_;
   CostModel cost_;
-  std::unique_ptr<LeastTimePolicy> policy_;
+  std::unique_ptr<PlacementPolicy> policy_;
   NullRouterProbe probe_;
   std::unique_ptr<SimNetwork> network_;
   std::map<std::string, std::unique_ptr<SimHost>> hosts_;

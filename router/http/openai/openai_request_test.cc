@@ -83,7 +83,7 @@ TEST(OpenAiRequestTest, ReadsEverySharedField) {
       "mirostat_tau":4,"mirostat_eta":0.5,"logit_bias":{"20":-100,"3":1.5},
       "allowed_token_ids":[9,3,9],"seed":-1,"min_tokens":2,
       "stop_token_ids":[5],"stop":["a","b"],"ignore_eos":true,"n":3,
-      "prompt_logprobs":2,"cache_salt":"s","priority":-4,
+      "prompt_logprobs":2,"cache_salt":"s","prompt_cache_key":"k","user":"u","priority":-4,
       "stages":["temperature","top_n_sigma","penalties"])");
   ASSERT_TRUE(request.ok()) << request.status();
   const GenerateRequest& generate = request->client.request;
@@ -113,6 +113,7 @@ TEST(OpenAiRequestTest, ReadsEverySharedField) {
   EXPECT_EQ(generate.n, 3);
   EXPECT_EQ(generate.prompt_logprobs, 2);
   EXPECT_EQ(generate.cache_salt, "s");
+  EXPECT_EQ(generate.session, "k") << "what goes together, before its user";
   EXPECT_EQ(generate.priority, -4);
 }
 

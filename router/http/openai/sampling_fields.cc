@@ -174,6 +174,9 @@ ClientRequest ReadSharedFields(BodyFields& fields) {
   request.beam.length_penalty =
       fields.Float("length_penalty", request.beam.length_penalty);
   request.cache_salt = fields.String("cache_salt", kMaxName);
+  request.session = fields.String("prompt_cache_key", kMaxName);
+  const std::string user = fields.String("user", kMaxName);
+  if (request.session.empty()) request.session = user;
   request.priority = fields.Int("priority", 0);
   RefuseWhatComesLater(fields);
   return client;

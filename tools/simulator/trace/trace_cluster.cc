@@ -74,6 +74,8 @@ TraceCluster::TraceCluster(TraceClusterOptions options, const CostModel& cost)
                &timers_),
       legs_(std::make_unique<Legs>(this)) {
   options_.router.workers.content = kContent;
+  options_.router.workers.work =
+      WorkEstimate(cost_, options_.policy.expected_tokens);
 }
 
 TraceCluster::~TraceCluster() = default;

@@ -9,7 +9,7 @@
 #include "common/cost/cost_model.h"
 #include "common/env/random.h"
 #include "common/worker/core/worker_core.h"
-#include "router/core/least_time_policy.h"
+#include "router/core/policy/placement_policy.h"
 #include "router/core/router_core.h"
 #include "tools/simulator/sim_model.h"
 #include "tools/simulator/trace/cost_preset.h"
@@ -27,7 +27,7 @@ struct TraceClusterOptions {
   int context_length = 0;
   absl::Duration latency = absl::Microseconds(200);
   RouterCore::Options router;
-  LeastTimePolicy::Options policy;
+  PolicyOptions policy;
   uint64_t seed = 1;
 };
 
@@ -77,7 +77,7 @@ class TraceCluster {
   SeededRandom random_;
   BlockHasher hasher_{HashSecret("simulation")};
   SimTokenizer tokenizer_;
-  LeastTimePolicy policy_;
+  PlacementPolicy policy_;
   NullRouterProbe probe_;
   TimedNetwork network_;
   std::unique_ptr<Legs> legs_;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "router/core/policy/policy_options.h"
 #include "tools/simulator/trace/trace_report.h"
 
 namespace penstock {
@@ -21,6 +22,7 @@ struct Flags {
   std::string file;
   std::string cost = "a100x4-70b";
   std::string pool = "preset";
+  std::string policy = PolicyName(PolicyKind::kPrefixAware);
   double timeout_s = 600;
   double ttft_ms = 10000;
   double itl_ms = 100;
@@ -47,6 +49,7 @@ absl::StatusOr<int64_t> ParsePool(const std::string& text,
 absl::Status Trace(const Flags& flags) {
   TraceRunOptions options = flags.run;
   ASSIGN_OR_RETURN(options.preset, FindCostPreset(flags.cost));
+  ASSIGN_OR_RETURN(options.policy.kind, ParsePolicy(flags.policy));
   ASSIGN_OR_RETURN(options.pool_blocks, ParsePool(flags.pool, options.preset));
   options.timeout = absl::Seconds(flags.timeout_s);
   options.ttft_slo = absl::Milliseconds(flags.ttft_ms);
@@ -103,6 +106,9 @@ void AddTraceCommand(CLI::App& app, std::function<absl::Status()>& action) {
   command->add_option("--slo-itl", flags->itl_ms,
                       "Good: mean time between tokens at most so many "
                       "milliseconds.");
+  command->add_option("--policy", flags->policy,
+                      absl::StrCat("How the router chooses workers: ",
+                                   absl::StrJoin(PolicyNames(), ", "), "."));
   command
       ->add_option("--expected-tokens", run.policy.expected_tokens,
                    "What the router takes a request to generate.")

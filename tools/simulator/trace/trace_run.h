@@ -31,7 +31,7 @@ struct TraceRunOptions {
   // and the mean time between its tokens.
   absl::Duration ttft_slo = absl::Seconds(10);
   absl::Duration itl_slo = absl::Milliseconds(100);
-  LeastTimePolicy::Options policy;
+  PolicyOptions policy;
   uint64_t seed = 1;
 };
 

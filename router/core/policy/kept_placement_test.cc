@@ -8,7 +8,7 @@
 #include "common/env/timers.h"
 #include "common/peer/error_reason.h"
 #include "gtest/gtest.h"
-#include "router/core/least_time_policy.h"
+#include "router/core/policy/placement_policy.h"
 #include "router/core/worker_registry.h"
 
 namespace penstock {
@@ -44,7 +44,7 @@ class KeptPlacementTest : public ::testing::Test {
     facts_.max_tokens = 64;
     facts_.kept = kept_;
     facts_.avoid = avoid_;
-    LeastTimePolicy policy({.kv_bytes_per_token = 23040},
+    PlacementPolicy policy({.kv_bytes_per_token = 23040},
                            *CostModel::Create({}));
     placed_ = policy.Place(facts_, registry_.view(), random_);
     if (!placed_.ok()) {

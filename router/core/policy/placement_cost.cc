@@ -1,0 +1,62 @@
+#include "router/core/policy/placement_cost.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/model/kv_layout.h"
+
+namespace penstock {
+
+int PlacementCost::Steps(const RequestFacts& request) const {
+  return std::min(request.max_tokens, expected_tokens_);
+}
+
+double PlacementCost::LeastPrefillEnd(const RequestFacts& request,
+                                      const Candidates& candidates,
+                                      const ClusterView& view,
+                                      const SlotSet& slots) const {
+  double least = std::numeric_limits<double>::infinity();
+  slots.ForEach([&](size_t slot) {
+    least = std::min(least, PrefillEnd(request, candidates, view, slot));
+  });
+  return least;
+}
+
+double PlacementCost::Transfer(const RequestFacts& request,
+                               const Candidates& candidates,
+                               WorkerSlot decode) const {
+  const int64_t lacking = request.prompt_tokens - candidates.cached[decode];
+  return absl::ToDoubleSeconds(cost_.Transfer(lacking * kv_bytes_per_token_));
+}
+
+double PlacementCost::DecodeShare(const RequestFacts& request) const {
+  return absl::ToDoubleSeconds(
+      cost_.DecodeShare(Steps(request), request.prompt_tokens));
+}
+
+LoadShare PlacementCost::DecodeLoad(const RequestFacts& request,
+                                    const Candidates& candidates,
+                                    WorkerSlot slot, bool alone) const {
+  const int steps = Steps(request);
+  const int blocks = BlocksFor(request.prompt_tokens + steps);
+  // Each answer beyond the first shares the prompt's full blocks.
+  const int own_blocks = blocks - request.prompt_tokens / kBlockTokens;
+  LoadShare load = {
+      cost_.DecodeShare(steps, request.prompt_tokens) * request.answers,
+      request.answers, blocks + (request.answers - 1) * own_blocks};
+  if (alone) {
+    const int cached = candidates.cached[slot];
+    load.time += cost_.Prefill(request.prompt_tokens - cached, cached);
+  }
+  return load;
+}
+
+LoadShare PlacementCost::PrefillLoad(const RequestFacts& request,
+                                     const Candidates& candidates,
+                                     WorkerSlot slot) const {
+  const int cached = candidates.cached[slot];
+  return {cost_.Prefill(request.prompt_tokens - cached, cached), 1,
+          static_cast<int>(BlocksFor(request.prompt_tokens))};
+}
+
+}  // namespace penstock

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "router/core/slot_set.h"
+
+namespace penstock {
+
+// What decisions read of every worker, one entry or bit for each slot, so that
+// they pass over thousands of workers in a few microseconds. Slots without a
+// worker are in no set. Written by ClusterView, from its workers.
+struct WorkerColumns {
+  SlotSet prefill, decode;  // by role, less what the router vetoes for it
+  SlotSet vetoed_prefill;
+  SlotSet ready, draining;
+  SlotSet on_time;               // not suspect
+  SlotSet room;                  // for another request
+  std::vector<double> ahead;     // seconds until what it has is done
+  std::vector<double> pressure;  // k/(1-k) of its KV memory: see ClusterView
+  std::vector<int> requests;     // there now
+  // Tokens of one sequence, at most; INT64_MAX: it stops at its context.
+  std::vector<int64_t> capacity;
+  int64_t least_capacity = 0;
+  std::vector<int> context;  // tokens of a prompt, at most
+  int least_context = 0;
+  // Workers of one number have equal layout, content, numerics and transports.
+  std::vector<int> pairing;
+  std::vector<uint64_t> name_hash;
+};
+
+}  // namespace penstock
