@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/peer/error_reason.h"
@@ -47,6 +48,30 @@ class WatchedBackend : public Backend {
 
  private:
   Backend* backend_;
+};
+
+// Adds up what telemetry hears.
+struct CountingProbe : EngineProbe {
+  void StepFinished(int prefill, int decode, absl::Duration took) override {
+    ++steps;
+    prefill_rows += prefill;
+    decode_rows += decode;
+    busy += took;
+  }
+  void SequenceQueued(absl::Duration waited) override {
+    waits.push_back(waited);
+  }
+  void PrefixLooked(int prompt_tokens, int cached_tokens) override {
+    looked.emplace_back(prompt_tokens, cached_tokens);
+  }
+  void TokenMade() override { ++tokens; }
+  void Preempted() override { ++preempted; }
+  void BlocksCopied(int count) override { copied += count; }
+  int steps = 0, prefill_rows = 0, decode_rows = 0;
+  int tokens = 0, preempted = 0, copied = 0;
+  absl::Duration busy;
+  std::vector<absl::Duration> waits;
+  std::vector<std::pair<int, int>> looked;
 };
 
 class EngineLoopTest : public testing::Test {
@@ -99,7 +124,7 @@ class EngineLoopTest : public testing::Test {
   BlockHash root_ = hasher_.Root({ContentId(1), "", "", ""});
   SimTokenizer tokenizer_;
   CacheEventLog log_;
-  EngineProbe probe_;
+  CountingProbe probe_;
   std::unique_ptr<BatchPolicy> policy_ = MakeContinuousBatching();
   std::vector<uint8_t> memory_;
   std::unique_ptr<SimBackend> backend_;
@@ -205,6 +230,7 @@ TEST_F(EngineLoopTest, ASharedPartialBlockIsCopiedBeforeItIsWritten) {
   int copies = 0;
   for (const StepPlan& plan : watched_->plans) copies += plan.copies.size();
   EXPECT_EQ(copies, 1);
+  EXPECT_EQ(probe_.copied, 1);
 }
 
 TEST_F(EngineLoopTest, HigherPriorityIsServedFirst) {
@@ -242,6 +268,39 @@ TEST_F(EngineLoopTest, MemoryForOneRequestServesManyInTurn) {
   for (int i = 0; i < 6; ++i) {
     EXPECT_EQ(outputs[i].tokens, Expected(30, 20, i)) << i;
   }
+  EXPECT_GT(probe_.preempted, 0);
+}
+
+TEST_F(EngineLoopTest, TellsTelemetryWhatItDid) {
+  Start({.max_rows = 48, .max_sequences = 1, .prefill_chunk = 32});
+  Output first, second;
+  SequenceId id = *engine_->Add(Make(100, 4, 7), &first);
+  ASSERT_TRUE(engine_->Add(Make(100, 4, 7), &second).ok());
+  const Instant start = clock_.Now();
+  while (first.finish == FinishReason::kNone) {
+    while (engine_->Tick()) {
+    }
+    clock_.AdvanceTo(std::max(clock_.Now(), timers_.NextDeadline()));
+    timers_.RunDue(clock_.Now());
+    engine_->Tick();
+  }
+  const absl::Duration until_first_ended = clock_.Now() - start;
+  engine_->Remove(id);
+  Run();
+  // The second finds six full blocks of the first's.
+  EXPECT_THAT(probe_.looked,
+              testing::ElementsAre(std::pair(100, 0), std::pair(100, 96)));
+  EXPECT_EQ(probe_.prefill_rows, 100 + 4);
+  EXPECT_EQ(probe_.decode_rows, 3 + 3);
+  EXPECT_EQ(probe_.tokens, 4 + 4);
+  // Four chunks and three tokens, then one and three.
+  EXPECT_EQ(probe_.steps, 7 + 4);
+  EXPECT_EQ(probe_.busy,
+            11 * absl::Milliseconds(2) + 110 * absl::Microseconds(20));
+  EXPECT_THAT(probe_.waits,
+              testing::ElementsAre(absl::ZeroDuration(), until_first_ended));
+  EXPECT_EQ(probe_.preempted, 0);
+  EXPECT_EQ(probe_.copied, 0);
 }
 
 }  // namespace

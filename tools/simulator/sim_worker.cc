@@ -51,6 +51,7 @@ SimWorker::SimWorker(SimWorkerOptions options, SimNetwork* network,
   ports.tokenizer = tokenizer;
   ports.clock = clock;
   ports.timers = timers;
+  ports.handoff_probe = options_.handoff_probe;
   auto created = WorkerCore::Create(core, ports);
   CHECK(created.ok()) << created.status().ToString();
   core_ = *std::move(created);

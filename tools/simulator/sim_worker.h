@@ -26,6 +26,7 @@ struct SimWorkerOptions {
   // See SimNetwork::Host.
   std::string machine = {};
   std::string process = {};
+  HandoffProbe* handoff_probe = nullptr;  // null: nobody listens
 };
 
 // One simulated worker process: the production WorkerCore on simulated ports.
