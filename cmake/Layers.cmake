@@ -16,6 +16,11 @@
 # a test links such code can a thread sanitizer find anything, so under it the
 # other tests are neither built nor run, and other binaries not built.
 
+# Whose data and models the tests read: a copy of the sources need not hold
+# them.
+set(PENSTOCK_DATA "${PROJECT_SOURCE_DIR}"
+    CACHE PATH "Where tests/data and models are")
+
 set_property(GLOBAL PROPERTY PENSTOCK_LIBRARIES "")
 set_property(GLOBAL PROPERTY PENSTOCK_BINARIES "")
 set_property(GLOBAL PROPERTY PENSTOCK_TESTS "")
@@ -110,8 +115,8 @@ function(project_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock
                                         GTest::gtest_main penstock_flags)
   target_compile_definitions(
-    ${name} PRIVATE PENSTOCK_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
-                    PENSTOCK_MODELS="${PROJECT_SOURCE_DIR}/models")
+    ${name} PRIVATE PENSTOCK_TEST_DATA="${PENSTOCK_DATA}/tests/data"
+                    PENSTOCK_MODELS="${PENSTOCK_DATA}/models")
   _penstock_register_test(${name} "${ARG_DEPS}" ${name})
   foreach(property IN ITEMS LABELS TIMEOUT PROCESSORS ENVIRONMENT)
     set_property(GLOBAL PROPERTY PENSTOCK_TEST_${property}_${name}
@@ -129,7 +134,7 @@ function(project_mutation name)
   endif()
   project_binary(${name} SRCS ${ARG_SRCS} DEPS ${ARG_DEPS})
   target_compile_definitions(
-    ${name} PRIVATE PENSTOCK_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+    ${name} PRIVATE PENSTOCK_TEST_DATA="${PENSTOCK_DATA}/tests/data")
   _penstock_register_test(${name} "${ARG_DEPS}" ${name} ${ARG_ARGS})
   set_property(GLOBAL PROPERTY PENSTOCK_TEST_LABELS_${name} unit)
   set_property(GLOBAL PROPERTY PENSTOCK_TEST_TIMEOUT_${name} ${ARG_TIMEOUT})

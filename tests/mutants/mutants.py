@@ -31,7 +31,8 @@ import weave as weave_lib
 FOLDERS = (
     'common/cost', 'common/engine', 'common/peer', 'common/schedule',
     'common/transfer', 'common/worker/core', 'decode_worker/core',
-    'kvstore/core', 'prefill_worker/core', 'router/core')
+    'kvstore/core', 'prefill_worker/core', 'router/core',
+    'router/core/prefix')
 _SEEDED = pathlib.Path(__file__).resolve().parent / 'seeded'
 # Of the simulator's random runs, when nothing else has noticed.
 _RANDOM_SEEDS = '1..40'
@@ -135,11 +136,10 @@ class Woven:
             self._by_path[site.path].append(number)
         self._texts = {path: (scratch_lib.ROOT / path).read_text()
                        for path in self._by_path}
-        # As everything else is built, so that a compiler cache has what holds
-        # no mutant.
-        self._copy = scratch_lib.Scratch(directory / 'woven', 'Release', '')
+        self._copy = scratch_lib.Scratch(directory / 'woven')
         self._build(directory / 'refused.json', jobs)
         self._limits = {}
+        self._took = {}
         self._reaches = {}
         self._measure(directory / 'reached')
 
@@ -197,6 +197,7 @@ class Woven:
                 sys.exit(f'{name} fails without any mutant: {failed}')
             print(f'{name} takes {took:.1f} s', file=sys.stderr, flush=True)
             self._limits[name] = _limit(took)
+            self._took[name] = took
             reached = file.read_bytes() if file.exists() else b''
             self._reaches[name] = {n for n in self.numbers
                                    if n < len(reached) and reached[n]}
@@ -204,8 +205,11 @@ class Woven:
     def judge(self, number):
         """What noticed the mutant, or None, and how many tests reach it."""
         folder = str(pathlib.Path(self._sites[number].path).parent)
+        near = folder.replace('/', '_')
         reached = 0
-        for name, _, command in self._checks.commands(self._copy, folder):
+        for name, _, command in sorted(
+                self._checks.commands(self._copy, folder),
+                key=lambda x: (not x[0].startswith(near), self._took[x[0]])):
             if number not in self._reaches[name]:
                 continue
             reached += 1

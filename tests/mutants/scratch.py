@@ -1,5 +1,6 @@
-"""A copy of the sources in which bugs are planted, built without gRPC and
-without optimisation that costs more than it gives."""
+"""A copy of the sources in which bugs are planted, built without gRPC, and
+otherwise as the working tree is, so that a compiler cache has what holds no
+bug."""
 
 import json
 import os
@@ -15,11 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Scratch:
-    def __init__(self, directory, build_type='', flags='-O1 -w'):
+    def __init__(self, directory):
         self.directory = pathlib.Path(directory).resolve()
-        self._options = [f'-DCMAKE_BUILD_TYPE={build_type}',
-                         f'-DCMAKE_CXX_FLAGS={flags}']
-        self.build = self.directory / 'build'
+        self.build = self.directory / 'build' / 'release'
         self._original = {}
 
     def prepare(self, woven=()):
@@ -42,7 +41,8 @@ class Scratch:
             self.write(name, text)
         subprocess.run(
             ['cmake', '-G', 'Ninja', '-S', self.directory, '-B', self.build,
-             '-DPENSTOCK_RPC=OFF', '-DBUILD_TESTING=ON', *self._options],
+             '-DPENSTOCK_RPC=OFF', '-DBUILD_TESTING=ON',
+             '-DCMAKE_BUILD_TYPE=Release', f'-DPENSTOCK_DATA={ROOT}'],
             check=True, stdout=subprocess.DEVNULL)
 
     def compile(self, targets):

@@ -117,10 +117,11 @@ def _statements(masked):
         for j in range(i, min(i + 12, len(lines))):
             for c in lines[j]:
                 depth += (c in '([{') - (c in ')]}')
-            if depth == 0 and lines[j].rstrip().endswith(';'):
-                yield starts[i], starts[j] + len(lines[j])
+            line_end = lines[j].rstrip('\x00 ')  # without a comment
+            if depth == 0 and line_end.endswith(';'):
+                yield starts[i], starts[j] + len(line_end)
                 break
-            if depth < 0 or (depth == 0 and lines[j].rstrip().endswith('{')):
+            if depth < 0 or (depth == 0 and line_end.endswith('{')):
                 break
 
 
