@@ -36,7 +36,7 @@ FOLDERS = (
 _SEEDED = pathlib.Path(__file__).resolve().parent / 'seeded'
 # Of the simulator's random runs, when nothing else has noticed.
 _RANDOM_SEEDS = '1..40'
-_MANY_SEEDS = '1..600'
+_MANY_SEEDS = '1..1000'
 _NUMBERS_OF_A_FILE = 1024
 
 
@@ -303,6 +303,8 @@ def automatic(options):
 
 def seeded(options):
     patches = sorted(_SEEDED.glob('*.patch'))
+    if options.only:
+        patches = [p for p in patches if p.stem in options.only]
     bench = Bench(options.scratch, options.jobs, Simulation)
 
     def try_one(patch):
@@ -334,6 +336,7 @@ def main():
                          help='percent killed for exit status 0')
     command.set_defaults(run=automatic)
     command = kinds.add_parser('seeded')
+    command.add_argument('only', nargs='*', help='names; none: all')
     command.set_defaults(run=seeded)
     options = parser.parse_args()
     sys.exit(options.run(options))

@@ -113,6 +113,7 @@ std::optional<Violation> Invariants::AfterEvent() {
   if (auto broken = CheckClients()) return broken;
   if (auto broken = CheckWorkers()) return broken;
   if (landed_.has_value()) return landed_;
+  if (retried_.has_value()) return retried_;
   if (auto broken = CheckPagesInFlight()) return broken;
   if (auto broken = CheckRouter()) return broken;
   return CheckProgress();
@@ -228,6 +229,17 @@ std::optional<Violation> Invariants::CheckRefusal(
   if (earned) return std::nullopt;
   return Violation{"errors are earned",
                    absl::StrCat("a request was refused: ", status.ToString())};
+}
+
+// A full queue is no fault.
+void Invariants::OnRetry(RequestId request, ErrorReason reason) {
+  if (reason == ErrorReason::kQueueFull || Troubled() || retried_.has_value()) {
+    return;
+  }
+  retried_ = Violation{
+      "attempts end for a reason",
+      absl::StrCat("an attempt at request ", request.value(), " ended with ",
+                   ReasonName(reason), " and no fault")};
 }
 
 bool Invariants::FitsNowhere(const SimRequest& planned, int blocks) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/peer/error_reason.h"
 #include "tools/simulator/answer_truth.h"
 #include "tools/simulator/sim_cluster.h"
 #include "tools/simulator/sim_plan.h"
@@ -23,6 +24,9 @@ class Invariants {
 
   // A request that the router took; `planned` is the plan's.
   void Watch(const SimClient* client, const SimRequest& planned);
+
+  // The router tries a request again, after an attempt that ended so.
+  void OnRetry(RequestId request, ErrorReason reason);
 
   // One that it did not take, and why.
   std::optional<Violation> CheckRefusal(const SimRequest& planned,
@@ -94,7 +98,7 @@ class Invariants {
   size_t first_open_ = 0;  // all before it are closed
   int open_ = 0;
   uint64_t event_ = 0;
-  std::optional<Violation> landed_;
+  std::optional<Violation> landed_, retried_;
   std::map<WorkerKey, int64_t> rows_;  // computed by each when last looked at
   int64_t rows_computed_ = 0;
   Instant last_rows_at_;  // when they became more

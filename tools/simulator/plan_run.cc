@@ -23,10 +23,27 @@ void AppendTokens(uint64_t seed, int count, std::vector<TokenId>& tokens) {
   }
 }
 
+struct RetryProbe : NullRouterProbe {
+  void RequestRetried(RequestId request, ErrorReason reason) override {
+    if (on_retry) on_retry(request, reason);
+  }
+  std::function<void(RequestId, ErrorReason)> on_retry;
+};
+
+SimClusterOptions Listening(SimClusterOptions options, RouterProbe* probe) {
+  options.probe = probe;
+  return options;
+}
+
 class PlanRun {
  public:
   explicit PlanRun(const SimPlan& plan)
-      : plan_(plan), cluster_(plan.cluster), invariants_(&plan_, &cluster_) {
+      : plan_(plan),
+        cluster_(Listening(plan.cluster, &probe_)),
+        invariants_(&plan_, &cluster_) {
+    probe_.on_retry = [this](RequestId request, ErrorReason reason) {
+      invariants_.OnRetry(request, reason);
+    };
     cluster_.after_event = [this] { Check(); };
   }
 
@@ -41,6 +58,7 @@ class PlanRun {
   void Count();
 
   const SimPlan& plan_;
+  RetryProbe probe_;
   SimCluster cluster_;
   Invariants invariants_;
   SimReport report_;

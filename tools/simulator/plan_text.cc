@@ -67,6 +67,7 @@ void VisitFields(SimPlan& plan, Visit&& visit) {
   visit("latency", cluster.latency);
   visit("bytes_per_second", cluster.bytes_per_second);
   visit("page_bytes", cluster.page_bytes);
+  visit("any_place", cluster.any_place);
   visit("max_attempts", cluster.router.max_attempts);
   visit("max_running", cluster.router.max_running);
   visit("max_queued", cluster.router.max_queued);

@@ -78,6 +78,7 @@ void PlanMaker::MakeCluster() {
     cluster.page_bytes = 1 << 20;
     cluster.bytes_per_second = Between(5, 20) * 1e8;
   }
+  cluster.any_place = OneIn(3);
   cluster.router.max_attempts = Between(2, 6);
   if (OneIn(4)) {
     cluster.router.max_running = Between(4, 16);

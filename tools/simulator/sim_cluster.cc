@@ -93,6 +93,7 @@ void SimCluster::StartRouter() {
   ports.host = &host;
   ports.hasher = &hasher_;
   ports.policy = policy_.get();
+  if (options_.any_place) ports.policy = &any_place_;
   ports.probe = options_.probe;
   ports.find = [this](const std::string& name) { return worker(name); };
   router_ = std::make_unique<SimRouter>(

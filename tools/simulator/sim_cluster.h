@@ -11,6 +11,7 @@
 #include "common/env/random.h"
 #include "router/core/policy/placement_policy.h"
 #include "router/core/router_core.h"
+#include "tools/simulator/any_place_policy.h"
 #include "tools/simulator/fault.h"
 #include "tools/simulator/sim_client.h"
 #include "tools/simulator/sim_log.h"
@@ -29,6 +30,8 @@ struct SimClusterOptions {
   // If not empty: exactly these, each with its name and roles.
   std::vector<SimWorkerOptions> workers = {};
   RouterCore::Options router;
+  // Requests are placed by AnyPlacePolicy.
+  bool any_place = false;
   absl::Duration latency = absl::Milliseconds(1);
   // Of each host's link, for pages; 0: no limit.
   double bytes_per_second = 0;
@@ -158,6 +161,7 @@ class SimCluster {
   SimLog log_;
   CostModel cost_;
   std::unique_ptr<PlacementPolicy> policy_;
+  AnyPlacePolicy any_place_{policy_.get()};
   NullRouterProbe probe_;
   std::unique_ptr<SimNetwork> network_;
   std::map<std::string, std::unique_ptr<SimHost>> hosts_;

@@ -29,11 +29,13 @@ std::unique_ptr<Timers> SimHost::Halt() {
 void SimHost::Wake() {
   CHECK(frozen());
   if (--freezes_ > 0) return;
-  std::deque<std::function<void()>> waiting = std::exchange(inbox_, {});
-  for (std::function<void()>& event : waiting) {
-    if (alive()) Run(event);
-  }
-  if (alive()) Run([] {});
+  // As one that reads what came before it looks at anything else.
+  Run([&] {
+    std::deque<std::function<void()>> waiting = std::exchange(inbox_, {});
+    for (std::function<void()>& event : waiting) {
+      if (alive()) event();
+    }
+  });
 }
 
 void SimHost::Handle(std::function<void()> event) {

@@ -35,7 +35,7 @@ class SimHost {
   // Processes that have begun so far.
   uint64_t life() const { return life_; }
 
-  // A frozen process handles nothing; once awake, first what came meanwhile. As
+  // A frozen process handles nothing; once awake, first all that came. As
   // many Wakes as Freezes wake it.
   void Freeze() { ++freezes_; }
   void Wake();

@@ -101,9 +101,7 @@ void SimNetwork::SpoilPage(const WorkerKey& at, TransportKind kind,
                            TransferId transfer, BlockRef block) {
   SimNode* node = Living(at);
   if (node == nullptr || !node->transports.contains(kind)) return;
-  node->Handle([transport = node->transports.at(kind), transfer, block] {
-    transport->Spoil(transfer, block);
-  });
+  node->transports.at(kind)->Spoil(transfer, block);
 }
 
 bool SimNetwork::MayLand(const PageInFlight& page) {

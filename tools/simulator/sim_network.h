@@ -157,7 +157,8 @@ class SimNetwork {
   // Called for each post before it leaves: an error is its completion.
   std::function<absl::Status(const WorkerKey& from, TransportKind kind)>
       on_post;
-  // A late write of garbage: overwrites a page and reports it as refused.
+  // A late write of garbage: overwrites a page, and reports it as refused where
+  // pages are checked.
   void SpoilPage(const WorkerKey& at, TransportKind kind, TransferId transfer,
                  BlockRef block);
   // Each line of what happened, for logs.

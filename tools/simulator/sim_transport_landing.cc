@@ -136,8 +136,15 @@ void SimTransport::Spoil(TransferId transfer, BlockRef block) {
   page->header.layout = network_->layout_.id();
   page->payload.assign(network_->layout_.block_bytes(), 0xEE);
   page->header.payload_bytes = page->payload.size();
-  ReceiveChannel channel;
-  Receive(std::move(page), channel, nullptr);
+  page->acknowledge = false;
+  if (!options_.receiver_validates) {
+    LandUnchecked(*page);
+    return;
+  }
+  node().Handle([this, page] {
+    ReceiveChannel channel;
+    Receive(page, channel, nullptr);
+  });
 }
 
 void SimTransport::FinishLanding(const Page& page, Instant began,

@@ -38,11 +38,14 @@ bool LegPair::EndedWith(ErrorReason why) const {
   return decode.ended && ErrorInfoOf(*decode.ended).reason == why;
 }
 
-LegPair* Case::StartPair(GenerateRequest request) {
+LegPair* Case::StartPair(GenerateRequest request, uint64_t attempt,
+                         const std::vector<TokenId>& delivered) {
   LegPair* pair = pairs_.emplace_back(std::make_unique<LegPair>()).get();
   LegRequest leg;
   leg.request = std::move(request);
-  leg.attempt = AttemptId(1);
+  leg.attempt = AttemptId(attempt);
+  if (!delivered.empty()) leg.delivered.emplace_back();
+  for (TokenId token : delivered) leg.delivered[0].push_back({token, 0});
   for (LegKind kind : {LegKind::kPrefill, LegKind::kDecode}) {
     const bool prefill = kind == LegKind::kPrefill;
     const std::string name = prefill ? "prefill0" : "decode0";

@@ -33,9 +33,13 @@ struct CaseProbe : NullRouterProbe {
 struct LegPair {
   struct Leg : LegSink {
     void OnAccepted() override {}
-    void OnFrame(TokenFrame frame) override { tokens += frame.tokens.size(); }
+    void OnFrame(TokenFrame frame) override {
+      tokens += frame.tokens.size();
+      for (const FrameToken& token : frame.tokens) ids.push_back(token.id);
+    }
     void OnFinished(const absl::Status& status) override { ended = status; }
     size_t tokens = 0;
+    std::vector<TokenId> ids;
     std::optional<absl::Status> ended;
   };
   Leg prefill, decode;
@@ -68,8 +72,10 @@ class Case {
   SimClient* Submit(int prompt, int max_tokens, const Change& change = {});
   const std::vector<SimClient*>& clients() const { return clients_; }
   // Starts a pair on prefill0 and decode0; `request` needs an id and a prompt.
-  // The pair lives as long as the case.
-  LegPair* StartPair(GenerateRequest request);
+  // The pair lives as long as the case. A later attempt goes on after what was
+  // delivered of the one answer.
+  LegPair* StartPair(GenerateRequest request, uint64_t attempt = 1,
+                     const std::vector<TokenId>& delivered = {});
   int Finished() const;                        // ended well
   int EndedWith(ErrorReason why) const;        // ended so
   int LogLines(absl::string_view text) const;  // that hold it

@@ -15,5 +15,6 @@ std::vector<Scenario> CacheScenarios();
 std::vector<Scenario> RoutingScenarios();
 std::vector<Scenario> AnswerScenarios();
 std::vector<Scenario> ContinuationScenarios();
+std::vector<Scenario> KeptScenarios();
 
 }  // namespace penstock

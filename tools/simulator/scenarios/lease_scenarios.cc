@@ -186,6 +186,26 @@ ScenarioResult RenewalsHideNoExpiredLease(uint64_t seed) {
   return run.Finish();
 }
 
+// Long answers outlive every lease of their handoff.
+ScenarioResult ALeaseEndsWithItsCommit(uint64_t seed) {
+  SimClusterOptions options = CaseOptions(seed, 1, 1);
+  options.worker.handoff.lease = absl::Milliseconds(300);
+  options.worker.handoff.renew_every = absl::Milliseconds(100);
+  options.worker.backend.step_cost = absl::Milliseconds(20);
+  Case run(options);
+  for (int i = 0; i < 8; ++i) run.Submit(60, 40);
+  absl::Duration longest;
+  run.Watch([&] {
+    if (run.Finished() == 0) longest = run.Elapsed();
+  });
+  run.RunUntilIdle();
+  run.AtLeast("milliseconds until the first has ended",
+              absl::ToInt64Milliseconds(longest), 2 * 300);
+  run.Equal("attempts beyond the first", run.probe().retries, 0);
+  run.Equal("finished", run.Finished(), 8);
+  return run.Finish();
+}
+
 ScenarioResult ReaperNeedsNoNewWork(uint64_t seed) {
   Case run(CaseOptions(seed, 1, 1));
   // Prefill is heard once.
@@ -251,6 +271,12 @@ std::vector<Scenario> LeaseScenarios() {
        "of 20 leases of which every other is renewed, 10 expire after 10 s and "
        "give 60 blocks back; the renewed 10 finish",
        RenewalsHideNoExpiredLease},
+      {"a-lease-ends-with-its-commit",
+       {6},
+       "long answers die when the lease of their handoff would have ended",
+       "8 of 8 answers that take over twice the lease of 300 ms after their "
+       "handoff finish by their first attempt",
+       ALeaseEndsWithItsCommit},
       {"reaper-needs-no-new-work",
        {8},
        "wedged with health OK: clean-up ran only when work was scheduled",

@@ -7,9 +7,10 @@ namespace penstock {
 const std::vector<Scenario>& Scenarios() {
   static const auto* scenarios = [] {
     auto* all = new std::vector<Scenario>;
-    for (auto* group : {HandoffScenarios, LeaseScenarios, IdentityScenarios,
-                        SchedulingScenarios, CacheScenarios, RoutingScenarios,
-                        AnswerScenarios, ContinuationScenarios}) {
+    for (auto* group :
+         {HandoffScenarios, LeaseScenarios, IdentityScenarios,
+          SchedulingScenarios, CacheScenarios, RoutingScenarios,
+          AnswerScenarios, ContinuationScenarios, KeptScenarios}) {
       std::vector<Scenario> some = group();
       all->insert(all->end(), some.begin(), some.end());
     }
