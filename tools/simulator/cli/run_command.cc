@@ -75,7 +75,7 @@ absl::Status RunScenario(const Options& options, const Scenario& scenario) {
       absl::StrCat(std::string(scenario.name), ": ", result.failure));
 }
 
-absl::Status Run(const Options& options) {
+absl::Status RunNamed(const Options& options) {
   if (options.name.empty() && options.plan.empty()) {
     return absl::InvalidArgumentError(
         "run wants NAME, one of those that `list` shows or \"random\", or "
@@ -108,8 +108,9 @@ void AddSimRunCommand(CLI::App& app, Action& action) {
   run->add_flag("--trace", options->trace,
                 "Print every event: of a scenario at its end, else as it "
                 "happens.");
-  run->callback(
-      [&action, options] { action = [options] { return Run(*options); }; });
+  run->callback([&action, options] {
+    action = [options] { return RunNamed(*options); };
+  });
 }
 
 }  // namespace penstock
