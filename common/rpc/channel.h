@@ -13,6 +13,7 @@ inline constexpr char kPrefillMethod[] = "/penstock.v1.WorkerService/Prefill";
 inline constexpr char kDecodeMethod[] = "/penstock.v1.WorkerService/Decode";
 inline constexpr char kRegisterMethod[] =
     "/penstock.v1.RouterRegistry/Register";
+inline constexpr char kAttachMethod[] = "/penstock.v1.KvStore/Attach";
 inline constexpr char kPairMethod[] = "/penstock.v1.HandoffService/Pair";
 
 // A connection to one server, kept and reconnected by gRPC. Thread-safe. Pings

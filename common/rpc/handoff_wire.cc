@@ -93,38 +93,10 @@ absl::StatusOr<Offer> FromProto(TransferId transfer,
   return offer;
 }
 
-absl::StatusOr<std::vector<TransportAddress>> FromProto(
-    const google::protobuf::RepeatedPtrField<v1::TransportAddress>& protos) {
-  if (protos.empty()) return Refuse("credit.addresses", "are missing");
-  RETURN_IF_ERROR(
-      WireCount("credit.addresses", protos.size(), kMaxWireTransports)
-          .status());
-  std::vector<TransportAddress> addresses;
-  for (const v1::TransportAddress& proto : protos) {
-    TransportAddress address;
-    ASSIGN_OR_RETURN(address.kind,
-                     FromProto("credit.addresses.kind", proto.kind()));
-    if (proto.address().size() > kMaxWireName) {
-      return Refuse("credit.addresses.address", "is too long");
-    }
-    address.address = proto.address();
-    address.incarnation = Incarnation(proto.incarnation());
-    address.access_key = proto.access_key();
-    addresses.push_back(std::move(address));
-  }
-  return addresses;
-}
-
 v1::HandoffCredit ToProto(const Credit& credit) {
   v1::HandoffCredit proto;
   proto.set_have_blocks(credit.have_blocks);
-  for (const TransportAddress& address : credit.addresses) {
-    v1::TransportAddress* out = proto.add_addresses();
-    out->set_kind(ToProto(address.kind));
-    out->set_address(address.address);
-    out->set_incarnation(address.incarnation.value());
-    out->set_access_key(address.access_key);
-  }
+  AddAddresses(credit.addresses, proto.mutable_addresses());
   proto.set_lease_us(ToWireMicros(credit.lease));
   return proto;
 }
@@ -135,7 +107,8 @@ absl::StatusOr<Credit> FromProto(TransferId transfer,
   credit.transfer = transfer;
   ASSIGN_OR_RETURN(credit.have_blocks,
                    WireCount("credit.have_blocks", proto.have_blocks()));
-  ASSIGN_OR_RETURN(credit.addresses, FromProto(proto.addresses()));
+  ASSIGN_OR_RETURN(credit.addresses,
+                   FromProto("credit.addresses", proto.addresses()));
   ASSIGN_OR_RETURN(credit.lease,
                    WireMicros("credit.lease_us", proto.lease_us()));
   return credit;

@@ -42,6 +42,13 @@ std::unique_ptr<RpcService> MakeHandoffService(StreamMethod pair,
 std::unique_ptr<RpcService> MakeRegistryService(StreamMethod register_worker,
                                                 std::shared_ptr<Inbox> loop);
 
+struct KvStoreMethods {
+  StreamMethod attach;
+  UnaryMethod get_stats;
+};
+std::unique_ptr<RpcService> MakeKvStoreService(KvStoreMethods methods,
+                                               std::shared_ptr<Inbox> loop);
+
 // A gRPC server with grpc.health.v1 and reflection. Thread-safe.
 class RpcServer {
  public:

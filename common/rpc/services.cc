@@ -5,6 +5,7 @@
 #include "common/rpc/stream_reactor.h"
 #include "protos/handoff.grpc.pb.h"
 #include "protos/inference.grpc.pb.h"
+#include "protos/kvstore.grpc.pb.h"
 #include "protos/worker.grpc.pb.h"
 
 namespace penstock {
@@ -142,6 +143,32 @@ class RegistryService
   const std::shared_ptr<Inbox> loop_;
 };
 
+class KvStoreService
+    : public GrpcService,
+      public v1::KvStore::WithRawCallbackMethod_Attach<
+          v1::KvStore::WithRawCallbackMethod_GetStats<v1::KvStore::Service>> {
+ public:
+  KvStoreService(KvStoreMethods methods, std::shared_ptr<Inbox> loop)
+      : methods_(std::move(methods)), loop_(std::move(loop)) {}
+
+  const char* name() const override { return v1::KvStore::service_full_name(); }
+  grpc::Service* service() override { return this; }
+
+  grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* Attach(
+      CallbackServerContext* context) override {
+    return AcceptBidiStream(context, loop_, kPeerLimits, methods_.attach);
+  }
+  grpc::ServerUnaryReactor* GetStats(CallbackServerContext* context,
+                                     const ByteBuffer* request,
+                                     ByteBuffer* response) override {
+    return AcceptUnary(context, request, response, loop_, methods_.get_stats);
+  }
+
+ private:
+  const KvStoreMethods methods_;
+  const std::shared_ptr<Inbox> loop_;
+};
+
 }  // namespace
 
 std::unique_ptr<RpcService> MakeInferenceService(
@@ -159,6 +186,11 @@ std::unique_ptr<RpcService> MakeWorkerService(WorkerMethods methods,
 std::unique_ptr<RpcService> MakeHandoffService(StreamMethod pair,
                                                std::shared_ptr<Inbox> loop) {
   return std::make_unique<HandoffService>(std::move(pair), std::move(loop));
+}
+
+std::unique_ptr<RpcService> MakeKvStoreService(KvStoreMethods methods,
+                                               std::shared_ptr<Inbox> loop) {
+  return std::make_unique<KvStoreService>(std::move(methods), std::move(loop));
 }
 
 std::unique_ptr<RpcService> MakeRegistryService(StreamMethod register_worker,

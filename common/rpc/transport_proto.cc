@@ -1,5 +1,7 @@
 #include "common/rpc/transport_proto.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -47,6 +49,39 @@ absl::StatusOr<std::vector<TransportKind>> FromProto(
     result.push_back(kind);
   }
   return result;
+}
+
+void AddAddresses(
+    const std::vector<TransportAddress>& addresses,
+    google::protobuf::RepeatedPtrField<v1::TransportAddress>* out) {
+  for (const TransportAddress& address : addresses) {
+    v1::TransportAddress* proto = out->Add();
+    proto->set_kind(ToProto(address.kind));
+    proto->set_address(address.address);
+    proto->set_incarnation(address.incarnation.value());
+    proto->set_access_key(address.access_key);
+  }
+}
+
+absl::StatusOr<std::vector<TransportAddress>> FromProto(
+    absl::string_view field,
+    const google::protobuf::RepeatedPtrField<v1::TransportAddress>& protos) {
+  if (protos.empty()) return Refuse(field, "are missing");
+  RETURN_IF_ERROR(WireCount(field, protos.size(), kMaxWireTransports).status());
+  std::vector<TransportAddress> addresses;
+  for (const v1::TransportAddress& proto : protos) {
+    TransportAddress address;
+    ASSIGN_OR_RETURN(address.kind,
+                     FromProto(absl::StrCat(field, ".kind"), proto.kind()));
+    if (proto.address().size() > kMaxWireName) {
+      return Refuse(absl::StrCat(field, ".address"), "is too long");
+    }
+    address.address = proto.address();
+    address.incarnation = Incarnation(proto.incarnation());
+    address.access_key = proto.access_key();
+    addresses.push_back(std::move(address));
+  }
+  return addresses;
 }
 
 v1::ProtocolRange ToProto(ProtocolRange range) {

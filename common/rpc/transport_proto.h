@@ -5,11 +5,12 @@
 #include "absl/status/statusor.h"
 #include "common/rpc/protocol.h"
 #include "common/transfer/kv_transport.h"
+#include "protos/handoff.pb.h"
 #include "protos/worker.pb.h"
 
 namespace penstock {
 
-// Small conversions that worker and handoff messages share.
+// Small conversions that worker, handoff and store messages share.
 
 // More transports than this are not one worker's.
 inline constexpr int kMaxWireTransports = 16;
@@ -20,6 +21,14 @@ absl::StatusOr<TransportKind> FromProto(absl::string_view field,
                                         v1::TransportKind kind);
 absl::StatusOr<std::vector<TransportKind>> FromProto(
     absl::string_view field, const google::protobuf::RepeatedField<int>& kinds);
+
+void AddAddresses(
+    const std::vector<TransportAddress>& addresses,
+    google::protobuf::RepeatedPtrField<v1::TransportAddress>* out);
+// INVALID_ARGUMENT when there are none, too many, or one is too long.
+absl::StatusOr<std::vector<TransportAddress>> FromProto(
+    absl::string_view field,
+    const google::protobuf::RepeatedPtrField<v1::TransportAddress>& protos);
 
 v1::ProtocolRange ToProto(ProtocolRange range);
 // FAILED_PRECONDITION unless the range overlaps kProtocol.

@@ -100,6 +100,14 @@ bool TierBench::WaitForWake(uint64_t seen) {
                          [&] { return wakes_ > seen; });
 }
 
+void TierBench::AwaitWakes(const std::function<bool()>& done) {
+  while (true) {
+    const uint64_t seen = wakes();
+    if (done()) return;
+    CHECK(WaitForWake(seen)) << "nothing came";
+  }
+}
+
 TierCompletion TierBench::Await(KvTier& tier) {
   while (true) {
     const uint64_t seen = wakes();

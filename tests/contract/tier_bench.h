@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -47,6 +48,9 @@ class TierBench {
   void Fill(BlockIndex block, const TierKey& key);
   bool Holds(BlockIndex block, const TierKey& key);
   void Poison(BlockIndex block);
+
+  // Waits, from wake to wake, until `done`. CHECKs that it comes.
+  void AwaitWakes(const std::function<bool()>& done);
 
   // Waits for the next completion, from wake to wake. CHECKs that it comes.
   TierCompletion Await(KvTier& tier);

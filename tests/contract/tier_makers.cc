@@ -18,7 +18,7 @@ std::unique_ptr<KvTier> MakeMemory(TierBench& bench, const std::string&,
 TierMaker Disk(const std::string& name, DiskIo::Kind io) {
   return {name,
           [io](TierBench& bench, const std::string& folder,
-                     uint64_t max_bytes) -> std::unique_ptr<KvTier> {
+               uint64_t max_bytes) -> std::unique_ptr<KvTier> {
             DiskTier::Options options{bench.worker(), folder, max_bytes};
             options.io = io;
             options.sync = DiskSync::kNever;

@@ -18,6 +18,9 @@ struct TierMaker {
   std::function<std::unique_ptr<KvTier>(
       TierBench& bench, const std::string& folder, uint64_t max_bytes)>
       make;
+  // A page that is asked for as another block is gone at once. One that is
+  // still on its way to a tier below is not.
+  bool forgets = true;
 
   friend std::ostream& operator<<(std::ostream& out, const TierMaker& maker) {
     return out << maker.name;

@@ -9,9 +9,7 @@
 #include "common/env/real/entropy.h"
 #include "common/model/files/model_path.h"
 #include "common/runtime/load/model_loader.h"
-#include "common/transfer/inproc/inproc_transport.h"
-#include "common/transfer/shm/shm_transport.h"
-#include "common/transfer/tcp/tcp_transport.h"
+#include "common/transfer/set/transport_set.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/oracle/oracle_backend.h"
 
@@ -136,31 +134,10 @@ absl::Status WorkerHost::MakeTransports(const Clock* clock,
   worker.wake = std::move(wake);
   worker.clock = clock;
   worker.entropy = DrawEntropy;
-  for (TransportKind kind : options_.transports) {
-    switch (kind) {
-      case TransportKind::kInproc: {
-        ASSIGN_OR_RETURN(auto made, InprocTransport::Create({worker, nullptr}));
-        transports_.push_back(std::move(made));
-        break;
-      }
-      case TransportKind::kShm: {
-        ShmTransport::Options shm;
-        shm.worker = worker;
-        ASSIGN_OR_RETURN(auto made, ShmTransport::Create(shm));
-        transports_.push_back(std::move(made));
-        break;
-      }
-      case TransportKind::kTcp: {
-        TcpTransport::Options tcp;
-        tcp.worker = worker;
-        tcp.listen = options_.data_listen;
-        tcp.advertised_host = options_.data_advertised_host;
-        ASSIGN_OR_RETURN(auto made, TcpTransport::Create(tcp));
-        transports_.push_back(std::move(made));
-        break;
-      }
-    }
-  }
+  ASSIGN_OR_RETURN(transports_,
+                   penstock::MakeTransports(
+                       {std::move(worker), options_.transports,
+                        options_.data_listen, options_.data_advertised_host}));
   return absl::OkStatus();
 }
 
