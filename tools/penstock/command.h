@@ -8,6 +8,7 @@ namespace penstock {
 // Each adds one subcommand with its flags to `app`; when the command line names
 // it, `action` is set. The wrong use of a flag is the parser's to report.
 // `bench` is the parent of bench subcommands.
+void AddBenchCacheCommand(CLI::App& bench, Action& action);
 void AddBenchEngineCommand(CLI::App& bench, Action& action);
 void AddBenchServeCommand(CLI::App& bench, Action& action);
 void AddChatCommand(CLI::App& app, Action& action);

@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   penstock::Action action;
   CLI::App* bench = app.add_subcommand("bench", "Measurements.");
   bench->require_subcommand(1);
+  penstock::AddBenchCacheCommand(*bench, action);
   penstock::AddBenchEngineCommand(*bench, action);
   penstock::AddBenchServeCommand(*bench, action);
   penstock::AddChatCommand(app, action);
