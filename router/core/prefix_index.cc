@@ -207,6 +207,8 @@ void PrefixIndex::Remove(WorkerSlot worker,
     --slot.blocks;
     --memberships_;
   }
+  // A hole makes two runs of one.
+  Fit();
 }
 
 void PrefixIndex::Clear(WorkerSlot worker) {

@@ -52,12 +52,14 @@ void RunArena::Trim(Run& run) {
 void RunArena::Append(Run& run, BlockHash hash) {
   Reserve(run, run.length + 1u);
   words_.At(run.hashes)[run.length++] = hash.value();
+  run.last = hash;
 }
 
 void RunArena::Append(Run& run, const uint64_t* hashes, size_t count) {
   Reserve(run, run.length + count);
   std::copy_n(hashes, count, words_.At(run.hashes) + run.length);
   run.length = static_cast<uint16_t>(run.length + count);
+  run.last = HashAt(run, run.length - 1u);
 }
 
 void RunArena::Prepend(Run& run, const uint64_t* hashes, size_t count) {
@@ -84,6 +86,7 @@ void RunArena::PopFront(Run& run, size_t count) {
 
 void RunArena::PopBack(Run& run, size_t count) {
   run.length = static_cast<uint16_t>(run.length - count);
+  run.last = HashAt(run, run.length - 1u);
   if (run.length * 2u <= run.capacity) Trim(run);
 }
 

@@ -17,8 +17,9 @@ using RunId = uint32_t;  // 0 is none
 
 // A stretch of a chain of blocks that have the same owners, each block the only
 // one below the one before it.
-struct Run {
+struct alignas(64) Run {
   BlockHash parent;  // of the first block; 0: it begins a chain
+  BlockHash last;    // the last block, which proves those before it
   OwnerSet owners;
   WordArena::Handle hashes = 0;
   uint16_t capacity = 0;
@@ -52,9 +53,6 @@ class RunArena {
   const uint64_t* Hashes(const Run& run) const { return words_.At(run.hashes); }
   BlockHash HashAt(const Run& run, size_t index) const {
     return BlockHash(Hashes(run)[index]);
-  }
-  BlockHash LastHash(const Run& run) const {
-    return HashAt(run, run.length - 1u);
   }
   static uint16_t LabelAt(const Run& run, size_t index) {
     return (run.base + index) % kBlockLabels;

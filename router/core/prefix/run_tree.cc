@@ -22,9 +22,10 @@ RunTree::Found RunTree::Find(BlockHash hash) const {
 size_t RunTree::CommonLength(Found at,
                              absl::Span<const BlockHash> hashes) const {
   const Run& run = runs_[at.run];
+  if (EndsAlike(at, hashes)) return run.length - at.index;
   const uint64_t* own = runs_.Hashes(run) + at.index;
+  // The last of those that both have decides, or a search.
   size_t differ = std::min<size_t>(run.length - at.index, hashes.size());
-  // A hash stands for all before it: the last decides, or a search.
   if (own[differ - 1] == hashes[differ - 1].value()) return differ;
   size_t same = 1;
   for (--differ; same < differ;) {
@@ -38,6 +39,28 @@ size_t RunTree::CommonLength(Found at,
   return same;
 }
 
+bool RunTree::EndsAlike(Found at, absl::Span<const BlockHash> hashes) const {
+  const Run& run = runs_[at.run];
+  const size_t rest = run.length - at.index;
+  return rest <= hashes.size() && run.last == hashes[rest - 1];
+}
+
+RunTree::Found RunTree::FindAlong(absl::Span<const BlockHash> hashes) const {
+  Found found;
+  table_.Find(hashes[0], [&](BlockPlace place) {
+    const Run& run = runs_[place.run];
+    const Found at = {place.run, RunArena::IndexOf(run, place.label)};
+    if (at.index >= run.length) return false;
+    // What stands for its whole prefix spares a look at the rest.
+    if (!EndsAlike(at, hashes) && runs_.HashAt(run, at.index) != hashes[0]) {
+      return false;
+    }
+    found = at;
+    return true;
+  });
+  return found;
+}
+
 bool RunTree::Owns(WorkerSlot slot, BlockHash hash) const {
   const Found found = Find(hash);
   return found && runs_[found.run].owners.Contains(runs_.words(), slot);
@@ -46,10 +69,11 @@ bool RunTree::Owns(WorkerSlot slot, BlockHash hash) const {
 void RunTree::Match(absl::Span<const BlockHash> chain,
                     PrefixMatch::Levels& levels) const {
   for (size_t depth = 0; depth < chain.size();) {
-    const Found at = Find(chain[depth]);
+    const absl::Span<const BlockHash> rest = chain.subspan(depth);
+    const Found at = FindAlong(rest);
     if (!at) return;
     const Run& run = runs_[at.run];
-    const size_t common = CommonLength(at, chain.subspan(depth));
+    const size_t common = CommonLength(at, rest);
     depth += common;
     levels.push_back(
         {static_cast<int>(depth), OwnersView(runs_.words(), run.owners)});

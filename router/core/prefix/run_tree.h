@@ -92,6 +92,10 @@ class RunTree {
   };
 
   Found Find(BlockHash hash) const;
+  // The first of the hashes, for which the others may stand.
+  Found FindAlong(absl::Span<const BlockHash> hashes) const;
+  // Are the next hashes those of the run up to its end?
+  bool EndsAlike(Found at, absl::Span<const BlockHash> hashes) const;
   // How much of `hashes` is what the run has from `at` on; at least 1.
   size_t CommonLength(Found at, absl::Span<const BlockHash> hashes) const;
   bool Insert(RunId id, BlockHash hash);

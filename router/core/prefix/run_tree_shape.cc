@@ -22,7 +22,7 @@ std::pair<RunId, RunId> RunTree::Split(RunId id, size_t at) {
     runs_.Append(part, runs_.Hashes(old), at);
     Relabel(id, 0, fresh, 0, at);
     runs_.PopFront(old, at);
-    old.parent = runs_.LastHash(part);
+    old.parent = part.last;
     return {fresh, id};
   }
   const size_t count = old.length - at;
@@ -45,7 +45,7 @@ bool RunTree::Joinable(RunId left, RunId right) const {
   const Run& l = runs_[left];
   const Run& r = runs_[right];
   return left != right && l.children == 1 && r.length > 0 &&
-         r.parent == runs_.LastHash(l) &&
+         r.parent == l.last &&
          size_t{l.length} + r.length <= RunArena::kMaxRun &&
          l.owners.Equals(runs_.words(), r.owners);
 }
@@ -103,7 +103,7 @@ void RunTree::PopBlock(RunId id) {
     Unlink(id);
     return;
   }
-  const BlockHash hash = runs_.LastHash(run);
+  const BlockHash hash = run.last;
   table_.Erase(hash, {id, RunArena::LabelAt(run, run.length - 1u)});
   if (run.children > 0) orphans_[hash] = {run.children, run.heir};
   run.children = 0;
@@ -118,7 +118,7 @@ void RunTree::Unlink(RunId id) {
     table_.Erase(runs_.HashAt(run, i), {id, RunArena::LabelAt(run, i)});
   }
   if (run.children > 0) {
-    orphans_[runs_.LastHash(run)] = {run.children, run.heir};
+    orphans_[run.last] = {run.children, run.heir};
   }
   runs_.Free(id);
 }
@@ -164,7 +164,7 @@ void RunTree::CheckStructure() const {
   for (RunId id = 1; id < runs_.limit(); ++id) {
     const Run& run = runs_[id];
     if (run.length == 0) continue;
-    auto below = children.find(runs_.LastHash(run));
+    auto below = children.find(run.last);
     CHECK(run.children == (below == children.end() ? 0 : below->second))
         << "run " << id << " has other children";
     if (!run.parent) continue;
