@@ -70,6 +70,7 @@ void PrefixIndex::Sweep(size_t runs) {
   }
   size_t visited = tree_.Sweep(runs);
   visited += predicted_.Sweep(runs - visited);
+  Fit();
   if (visited == runs) return;
   sweeping_ = false;
   for (WorkerSlot worker = 0; worker < slots_.size(); ++worker) {
@@ -217,6 +218,8 @@ void PrefixIndex::Clear(WorkerSlot worker) {
   tree_.Clear(worker, slot.blocks);
   memberships_ -= std::exchange(slot.blocks, 0);
   slot.lossy = false;
+  // Runs that join may need another array before theirs are free.
+  Fit();
 }
 
 void PrefixIndex::Fit() {

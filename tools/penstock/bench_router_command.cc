@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
 #include "common/cost/cost_model.h"
-#include "router/bench/thread_cpu_clock.h"
 #include "nlohmann/json.hpp"
 #include "router/bench/decision_bench.h"
 #include "router/bench/index_bench.h"
-#include "router/core/least_time_policy.h"
+#include "router/bench/thread_cpu_clock.h"
+#include "router/core/policy/placement_policy.h"
 #include "tools/penstock/command.h"
 #include "tools/penstock/json_line.h"
 
@@ -75,7 +76,8 @@ absl::Status BenchRouter(const Options& options) {
     }
     rows = bench.rows();
   }
-  const LeastTimePolicy policy(LeastTimePolicy::Options(), CostModel({}));
+  ASSIGN_OR_RETURN(const CostModel cost, CostModel::Create({}));
+  const PlacementPolicy policy(PolicyOptions(), cost);
   DecisionBenchOptions decision;
   decision.workers = options.decision_workers;
   decision.prompt_blocks = static_cast<int>(options.load.prompt_blocks);

@@ -222,7 +222,9 @@ void PrefixExercise::Compare() {
   }
   CHECK(std::all_of(copied.begin(), copied.end(),
                     [](int blocks) { return blocks == 0; }));
-  CHECK(index_->bytes() <= options_.max_bytes);
+  CHECK(index_->bytes() <= options_.max_bytes)
+      << index_->bytes() << " bytes for " << index_->distinct_blocks()
+      << " blocks in " << index_->runs() << " runs";
   CHECK(short_of_memory_ ? index_->memberships() <= oracle_->memberships()
                          : index_->memberships() == oracle_->memberships());
 }
