@@ -24,7 +24,7 @@ class PrefixExercise {
  public:
   explicit PrefixExercise(uint64_t seed);
 
-  // One operation, and the matches of one chain after it. What happened.
+  // One operation, and the matches of one chain after most. What happened.
   std::string Next();
 
   // All that Next can say.
@@ -51,6 +51,7 @@ class PrefixExercise {
   int left_ = 0;  // of this episode's operations
   bool short_of_memory_ = false;
   size_t most_workers_ = 0;
+  int compare_every_ = 1;
   ManualClock clock_;
   PrefixIndex::Options options_;
   std::unique_ptr<PrefixForest> forest_;

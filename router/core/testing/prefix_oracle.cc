@@ -30,13 +30,16 @@ absl::StatusCode PrefixOracle::Apply(WorkerSlot slot, const CacheEvent& event) {
     return absl::StatusCode::kOutOfRange;
   }
   if (const auto* stored = std::get_if<BlocksStored>(&event.change)) {
-    std::set<BlockHash> blocks = worker.blocks;
-    blocks.insert(stored->hashes.begin(), stored->hashes.end());
+    std::set<BlockHash> fresh;
+    for (BlockHash hash : stored->hashes) {
+      if (!worker.blocks.contains(hash)) fresh.insert(hash);
+    }
     if ((stored->parent && !worker.blocks.contains(stored->parent)) ||
-        blocks.contains(BlockHash()) || blocks.size() > worker.max_blocks) {
+        fresh.contains(BlockHash()) ||
+        worker.blocks.size() + fresh.size() > worker.max_blocks) {
       return absl::StatusCode::kFailedPrecondition;
     }
-    worker.blocks = std::move(blocks);
+    worker.blocks.insert(fresh.begin(), fresh.end());
   } else if (const auto* removed = std::get_if<BlocksRemoved>(&event.change)) {
     for (BlockHash hash : removed->hashes) {
       worker.blocks.erase(hash);
@@ -88,15 +91,25 @@ PrefixOracle::Depth PrefixOracle::DepthOf(WorkerSlot slot,
   if (it == workers_.end()) return depth;
   const Worker& worker = it->second;
   depth.said = depth.least = depth.most = Walk(chain, worker.blocks);
-  // Predictions of one worker may complete each other, but need not.
-  std::set<BlockHash> all;
   for (const auto& [time, held] : worker.predicted) {
     if (now < time + lifetime_) {
       depth.least = std::max(depth.least, Walk(chain, held));
     }
-    if (now < time + 2 * lifetime_) all.insert(held.begin(), held.end());
   }
-  depth.most = std::max(depth.most, Walk(chain, all));
+  // Predictions of one worker may complete each other, but need not.
+  auto predicted = [&](BlockHash hash) {
+    return std::any_of(worker.predicted.begin(), worker.predicted.end(),
+                       [&](const auto& entry) {
+                         return now < entry.first + 2 * lifetime_ &&
+                                entry.second.contains(hash);
+                       });
+  };
+  int together = 0;
+  for (BlockHash hash : chain) {
+    if (!predicted(hash)) break;
+    ++together;
+  }
+  depth.most = std::max(depth.most, together);
   return depth;
 }
 
