@@ -32,7 +32,7 @@ FOLDERS = (
     'common/cost', 'common/engine', 'common/peer', 'common/schedule',
     'common/transfer', 'common/worker/core', 'decode_worker/core',
     'kvstore/core', 'prefill_worker/core', 'router/core',
-    'router/core/prefix')
+    'router/core/admission', 'router/core/prefix')
 _SEEDED = pathlib.Path(__file__).resolve().parent / 'seeded'
 # Of the simulator's random runs, when nothing else has noticed.
 _RANDOM_SEEDS = '1..40'

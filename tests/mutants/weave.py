@@ -71,6 +71,9 @@ def _logic(site, masked, awake):
 
 def edits(site, masked, number):
     """The changes that plant `site` asleep, or None."""
+    statement = masked[masked.rfind(';', 0, site.start) + 1:site.start]
+    if re.search(r'\bconstexpr\b', statement):
+        return None
     awake = f'mutants::On({number})'
     old = masked[site.start:site.end]
     if site.kind == 'logic':
