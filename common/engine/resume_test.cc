@@ -2,6 +2,8 @@
 
 #include <limits>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/model/text/small_vocabulary.h"
@@ -91,6 +93,36 @@ TEST_F(ResumeTest, BoundsAreChecked) {
   leg_.partner.worker = "";
   leg_.request.best_of = 2;
   EXPECT_EQ(code(), refused) << "compared at the end";
+}
+
+TEST_F(ResumeTest, WhatWasComputedCanBeKept) {
+  EXPECT_FALSE(KeepableOf(nullptr).has_value());
+  EXPECT_FALSE(KeepableOf(Start()).has_value());
+  BlockPool pool(4);
+  leg_.request.prompt.assign(40, 65);
+  for (int computed : {1, 16, 17, 40}) {
+    auto sequence = Start();
+    sequence->blocks = *pool.TryAllocate(3);
+    sequence->computed = computed;
+    std::optional<KeptKv::Prefix> prefix = KeepableOf(std::move(sequence));
+    ASSERT_TRUE(prefix.has_value()) << computed;
+    EXPECT_EQ(prefix->computed, computed);
+    EXPECT_EQ(prefix->tokens.size(), static_cast<size_t>(computed));
+    EXPECT_EQ(pool.counts().active, (computed + 15) / 16) << computed;
+  }
+  EXPECT_EQ(pool.free(), 4);
+}
+
+TEST_F(ResumeTest, NothingIsKeptForAClientThatIsGone) {
+  using Code = absl::StatusCode;
+  for (Code code : {Code::kOk, Code::kCancelled, Code::kDeadlineExceeded,
+                    Code::kInvalidArgument}) {
+    EXPECT_FALSE(WorthKeeping(code)) << absl::Status(code, "");
+  }
+  for (Code code : {Code::kUnavailable, Code::kInternal, Code::kAborted,
+                    Code::kResourceExhausted}) {
+    EXPECT_TRUE(WorthKeeping(code)) << absl::Status(code, "");
+  }
 }
 
 }  // namespace

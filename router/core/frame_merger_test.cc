@@ -58,6 +58,36 @@ TEST(FrameMergerTest, HoldsDecodeUntilPrefillsTokenIsThere) {
   EXPECT_THAT(Ids(merger), ElementsAre(0, 1, 2));
 }
 
+// The leg that ends last need not be the one whose frame comes last: the facts
+// of the whole come with the last frame, once.
+TEST(FrameMergerTest, TheLastFrameHasTheFacts) {
+  FrameMerger merger({.handoff = true, .samples = 2});
+  auto frame = [](int sample, int first, FinishReason finish) {
+    TokenFrame frame = Frame(first, 1, finish);
+    frame.sample = sample;
+    return frame;
+  };
+  TokenFrame facts = frame(0, 1, FinishReason::kLength);
+  facts.usage.prompt_tokens = 7;
+  facts.timings.decode = absl::Milliseconds(3);
+  facts.transfer.bytes_moved = 9;
+  ASSERT_TRUE(merger.Push(kP, frame(0, 0, FinishReason::kNone)).ok());
+  ASSERT_TRUE(merger.Push(kD, facts).ok());
+  ASSERT_TRUE(merger.Push(kP, frame(1, 0, FinishReason::kStop)).ok());
+  const std::vector<TokenFrame> frames = merger.Take();
+  ASSERT_EQ(frames.size(), 3u);
+  EXPECT_TRUE(merger.complete());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(frames[i].usage.prompt_tokens, 0);
+    EXPECT_EQ(frames[i].timings.decode, absl::ZeroDuration());
+    EXPECT_EQ(frames[i].transfer.bytes_moved, 0u);
+  }
+  EXPECT_EQ(frames[2].sample, 1);
+  EXPECT_EQ(frames[2].usage.prompt_tokens, 7);
+  EXPECT_EQ(frames[2].timings.decode, absl::Milliseconds(3));
+  EXPECT_EQ(frames[2].transfer.bytes_moved, 9u);
+}
+
 TEST(FrameMergerTest, DropsWhatCameBefore) {
   FrameMerger merger({.handoff = false});
   ASSERT_TRUE(merger.Push(kD, Frame(0, 3)).ok());

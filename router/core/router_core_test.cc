@@ -1,9 +1,12 @@
 #include "router/core/router_core.h"
 
+#include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,13 +26,47 @@ using ::testing::IsEmpty;
 constexpr LegKind kP = LegKind::kPrefill, kD = LegKind::kDecode;
 
 TEST_F(RouterCoreTest, OptionsAreChecked) {
-  options_.max_running = 0;
-  RouterCore::Ports ports = {&clock_,  &timers_, &random_, &hasher_,
-                             &policy_, &legs_,   &probe_};
-  auto core = RouterCore::Create(options_, ports);
-  EXPECT_THAT(std::string(core.status().message()), HasSubstr("max_running"));
-  options_ = {};
-  EXPECT_FALSE(RouterCore::Create(options_, ports).ok());  // no content
+  const RouterCore::Ports ports = {&clock_,  &timers_, &random_, &hasher_,
+                                   &policy_, &legs_,   &probe_};
+  using Options = RouterCore::Options;
+  const absl::Duration before = -absl::Nanoseconds(1);
+  const std::pair<const char*, std::function<void(Options&)>> kWrong[] = {
+      {"max_running", [](Options& o) { o.max_running = 0; }},
+      {"max_attempts", [](Options& o) { o.max_attempts = 0; }},
+      {"retry_floor", [](Options& o) { o.retry_floor = 0; }},
+      {"max_timeout", [](Options& o) { o.max_timeout = {}; }},
+      {"max_timeout",
+       [](Options& o) { o.max_timeout = absl::InfiniteDuration(); }},
+      {"heartbeat_interval",
+       [](Options& o) { o.workers.heartbeat_interval = {}; }},
+      {"suspect_after", [](Options& o) { o.workers.suspect_after = 0; }},
+      {"lost_after",
+       [](Options& o) { o.workers.lost_after = o.workers.suspect_after; }},
+      {"stalled_after",
+       [](Options& o) {
+         o.workers.stalled_after =
+             o.workers.suspect_after * o.workers.heartbeat_interval;
+       }},
+      {"content", [](Options& o) { o.workers.content = ContentId(); }},
+      {"max_queued", [](Options& o) { o.max_queued = -1; }},
+      {"retry_share", [](Options& o) { o.retry_share = -0.1; }},
+      {"retry_share", [](Options& o) { o.retry_share = std::nan(""); }},
+      {"retry_pause", [&](Options& o) { o.retry_pause = before; }},
+      {"worker_patience", [&](Options& o) { o.worker_patience = before; }},
+  };
+  for (const auto& [name, spoil] : kWrong) {
+    Options options = options_;
+    spoil(options);
+    const absl::Status status = RouterCore::Create(options, ports).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+  }
+  // The least that is allowed.
+  options_.max_running = options_.max_attempts = options_.retry_floor = 1;
+  options_.max_queued = 0;
+  options_.retry_share = 0;
+  options_.retry_pause = options_.worker_patience = absl::ZeroDuration();
+  EXPECT_TRUE(RouterCore::Create(options_, ports).ok());
 }
 
 TEST_F(RouterCoreTest, RelaysAHandoff) {

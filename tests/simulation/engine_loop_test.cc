@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "common/peer/error_reason.h"
@@ -43,8 +44,17 @@ class WatchedBackend : public Backend {
     plans.push_back(plan);
     backend_->Submit(std::move(plan));
   }
-  std::optional<BackendEvent> Poll() override { return backend_->Poll(); }
+  std::optional<BackendEvent> Poll() override {
+    std::optional<BackendEvent> event = backend_->Poll();
+    if (event.has_value() && std::holds_alternative<StepResult>(*event)) {
+      StepResult& result = std::get<StepResult>(*event);
+      if (!computing.ok()) result.status = computing;
+      for (SampledToken& token : result.sampled) token.status = drawing;
+    }
+    return event;
+  }
   std::vector<StepPlan> plans;
+  absl::Status computing, drawing;  // how every step and every draw ends
 
  private:
   Backend* backend_;
@@ -269,6 +279,82 @@ TEST_F(EngineLoopTest, MemoryForOneRequestServesManyInTurn) {
     EXPECT_EQ(outputs[i].tokens, Expected(30, 20, i)) << i;
   }
   EXPECT_GT(probe_.preempted, 0);
+}
+
+// Whoever added it decides what becomes of it; it computes nothing meanwhile.
+TEST_F(EngineLoopTest, ADrawThatFailsParksItsSequence) {
+  Start({});
+  watched_->drawing = absl::InvalidArgumentError("nothing is allowed");
+  Output output;
+  SequenceId id = *engine_->Add(Make(40, 5, 1), &output);
+  Run();
+  EXPECT_EQ(ErrorInfoOf(output.failed).reason, ErrorReason::kInvalidField);
+  EXPECT_EQ(ErrorInfoOf(output.failed).field, "sampling.allowed_tokens");
+  EXPECT_TRUE(output.tokens.empty());
+  EXPECT_EQ(watched_->plans.size(), 1u);
+  EXPECT_EQ(probe_.tokens, 0);
+  EXPECT_EQ(engine_->Find(id)->generated(), 0);
+  engine_->Remove(id).reset();
+  EXPECT_FALSE(engine_->busy());
+  EXPECT_EQ(pool_->counts().active, 0);
+}
+
+TEST_F(EngineLoopTest, AStepThatFailsParksItsSequences) {
+  Start({});
+  watched_->computing = absl::InternalError("the device is gone");
+  Output one, two;
+  ASSERT_TRUE(engine_->Add(Make(40, 5, 1), &one).ok());
+  ASSERT_TRUE(engine_->Add(Make(30, 5, 2), &two).ok());
+  Run();
+  for (const Output* output : {&one, &two}) {
+    EXPECT_EQ(ErrorInfoOf(output->failed).reason, ErrorReason::kInternal);
+    EXPECT_EQ(output->failed.message(), "the device is gone");
+    EXPECT_TRUE(output->tokens.empty());
+  }
+  EXPECT_EQ(watched_->plans.size(), 1u);
+}
+
+// Some memory is left for what runs, but none where nothing else does.
+TEST_F(EngineLoopTest, AReserveIsLeftUnlessNothingElseRuns) {
+  Start({.watermark_blocks = 2}, 8);
+  EXPECT_TRUE(engine_->TryReserve(8, 0).has_value());
+  EXPECT_EQ(pool_->free(), 8);
+  const auto held = *pool_->TryAllocate(3);
+  EXPECT_TRUE(engine_->TryReserve(5, 3).has_value()) << "all is the asker's";
+  EXPECT_FALSE(engine_->TryReserve(4, 0).has_value());
+  EXPECT_FALSE(engine_->TryReserve(4, 2).has_value());
+  auto taken = engine_->TryReserve(3, 0);
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_EQ(taken->size(), 3u);
+  EXPECT_EQ(pool_->free(), 2);
+}
+
+// What another sequence holds anyway takes no memory a second time.
+TEST_F(EngineLoopTest, ASharedPromptIsAdmittedWhereItAloneWouldNotFit) {
+  Start({}, 12);
+  Output first, second;
+  // Seven blocks each at first, six of which are full and the same.
+  ASSERT_TRUE(engine_->Add(Make(100, 40, 7), &first).ok());
+  while (first.tokens.empty()) {
+    while (engine_->Tick()) {
+    }
+    clock_.AdvanceTo(timers_.NextDeadline());
+    timers_.RunDue(clock_.Now());
+    engine_->Tick();
+  }
+  ASSERT_TRUE(engine_->Add(Make(100, 4, 7), &second).ok());
+  while (second.finish == FinishReason::kNone) {
+    while (engine_->Tick()) {
+    }
+    clock_.AdvanceTo(std::max(clock_.Now(), timers_.NextDeadline()));
+    timers_.RunDue(clock_.Now());
+    engine_->Tick();
+  }
+  EXPECT_EQ(first.finish, FinishReason::kNone) << "it waited for the first";
+  EXPECT_EQ(probe_.preempted, 0);
+  Run();
+  EXPECT_EQ(first.tokens, Expected(100, 40, 7));
+  EXPECT_EQ(second.tokens, Expected(100, 4, 7));
 }
 
 TEST_F(EngineLoopTest, TellsTelemetryWhatItDid) {

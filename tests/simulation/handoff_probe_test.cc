@@ -98,17 +98,17 @@ TEST_F(HandoffProbeTest, ATransferThatIsCancelledEndsWithItsReason) {
 
 TEST_F(HandoffProbeTest, ASpoiledPageIsANack) {
   SimWorkerOptions options;
-  options.engine.prefill_chunk = kBlockTokens;
+  options.engine.prefill_chunk = 2 * kBlockTokens;
   Start(options);
-  std::optional<BlockRef> first;
+  std::optional<BlockRef> second;  // of chunk 1
   network_.filter = [&](const WorkerKey&, const WorkerKey&,
                         const HandoffMessage& message) {
-    if (auto* grant = std::get_if<Grant>(&message)) first = grant->blocks[0];
+    if (auto* grant = std::get_if<Grant>(&message)) second = grant->blocks[3];
     if (auto* done = std::get_if<ChunkDone>(&message);
-        done != nullptr && done->chunk == 2 && first.has_value()) {
+        done != nullptr && done->chunk == 2 && second.has_value()) {
       network_.SpoilPage(decode_->key(), TransportKind::kTcp,
                          {RequestId(1), AttemptId(1)},
-                         *std::exchange(first, std::nullopt));
+                         *std::exchange(second, std::nullopt));
     }
     return true;
   };
@@ -118,8 +118,8 @@ TEST_F(HandoffProbeTest, ASpoiledPageIsANack) {
   EXPECT_TRUE(d.ended->ok()) << *d.ended;
   EXPECT_EQ(at_decode_.refusals.size(), 1u);
   EXPECT_THAT(at_decode_.nacks, ElementsAre("a page was written over"));
-  // Six blocks, and one of them once more.
-  EXPECT_THAT(at_decode_.transfers, ElementsAre("in tcp ok 7"));
+  // Six blocks, and two of them once more.
+  EXPECT_THAT(at_decode_.transfers, ElementsAre("in tcp ok 8"));
 }
 
 }  // namespace
