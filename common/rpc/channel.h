@@ -9,8 +9,7 @@
 
 namespace penstock {
 
-inline constexpr char kPrefillMethod[] = "/penstock.v1.WorkerService/Prefill";
-inline constexpr char kDecodeMethod[] = "/penstock.v1.WorkerService/Decode";
+inline constexpr char kLegsMethod[] = "/penstock.v1.WorkerService/Legs";
 inline constexpr char kRegisterMethod[] =
     "/penstock.v1.RouterRegistry/Register";
 inline constexpr char kAttachMethod[] = "/penstock.v1.KvStore/Attach";

@@ -31,6 +31,8 @@ std::unique_ptr<RpcService> MakeInferenceService(
     InferenceMethods methods, std::shared_ptr<Inbox> loop,
     std::shared_ptr<Inbox> encoder);
 
+// Each leg is a call of one of them, on the loop, with a stream of its own: see
+// ServeLegs.
 struct WorkerMethods {
   StreamMethod prefill;
   StreamMethod decode;

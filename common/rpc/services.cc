@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/rpc/leg_streams.h"
 #include "common/rpc/stream_reactor.h"
 #include "protos/handoff.grpc.pb.h"
 #include "protos/inference.grpc.pb.h"
@@ -70,31 +71,25 @@ class InferenceService : public GrpcService, public RawInference {
   const std::shared_ptr<Inbox> encoder_;
 };
 
-using RawWorker = v1::WorkerService::WithRawCallbackMethod_Prefill<
-    v1::WorkerService::WithRawCallbackMethod_Decode<
-        v1::WorkerService::Service>>;
-
-class WorkerService : public GrpcService, public RawWorker {
+class WorkerService : public GrpcService,
+                      public v1::WorkerService::WithRawCallbackMethod_Legs<
+                          v1::WorkerService::Service> {
  public:
   WorkerService(WorkerMethods methods, std::shared_ptr<Inbox> loop)
-      : methods_(std::move(methods)), loop_(std::move(loop)) {}
+      : legs_(ServeLegs(std::move(methods), loop)), loop_(std::move(loop)) {}
 
   const char* name() const override {
     return v1::WorkerService::service_full_name();
   }
   grpc::Service* service() override { return this; }
 
-  grpc::ServerWriteReactor<ByteBuffer>* Prefill(
-      CallbackServerContext* context, const ByteBuffer* request) override {
-    return AcceptServerStream(context, request, loop_, {}, methods_.prefill);
-  }
-  grpc::ServerWriteReactor<ByteBuffer>* Decode(
-      CallbackServerContext* context, const ByteBuffer* request) override {
-    return AcceptServerStream(context, request, loop_, {}, methods_.decode);
+  grpc::ServerBidiReactor<ByteBuffer, ByteBuffer>* Legs(
+      CallbackServerContext* context) override {
+    return AcceptBidiStream(context, loop_, kPeerLimits, legs_);
   }
 
  private:
-  const WorkerMethods methods_;
+  const StreamMethod legs_;
   const std::shared_ptr<Inbox> loop_;
 };
 

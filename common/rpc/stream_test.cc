@@ -47,6 +47,8 @@ class Recorder : public StreamHandler {
   const std::shared_ptr<Heard> heard_;
 };
 
+constexpr char kGenerateMethod[] = "/penstock.v1.Inference/Generate";
+
 absl::Status WaitClosed(const std::shared_ptr<Heard>& heard) {
   auto closed = heard->closed.get_future();
   if (closed.wait_for(kPatience) != std::future_status::ready) {
@@ -55,7 +57,7 @@ absl::Status WaitClosed(const std::shared_ptr<Heard>& heard) {
   return closed.get();
 }
 
-// A server on loopback whose Prefill, Decode and Pair are given by the test,
+// A server on loopback whose Generate and Pair are given by the test,
 // and a channel to it. Both ends live on one loop.
 class StreamTest : public testing::Test {
  protected:
@@ -65,10 +67,11 @@ class StreamTest : public testing::Test {
     loop_.Stop();
   }
 
-  void Serve(StreamMethod prefill, StreamMethod pair = nullptr) {
+  void Serve(StreamMethod generate, StreamMethod pair = nullptr) {
     std::vector<std::unique_ptr<RpcService>> services;
-    services.push_back(
-        MakeWorkerService({prefill, std::move(prefill)}, loop_.inbox()));
+    services.push_back(MakeInferenceService(
+        {std::move(generate), nullptr, nullptr, nullptr, nullptr},
+        loop_.inbox(), loop_.inbox()));
     services.push_back(MakeHandoffService(std::move(pair), loop_.inbox()));
     auto server =
         RpcServer::Start({.address = "127.0.0.1:0"}, std::move(services));
@@ -101,7 +104,7 @@ TEST_F(StreamTest, ServerStreamGivesMessagesInOrderThenItsStatus) {
     return std::make_unique<Recorder>(at_server);
   });
   auto heard = std::make_shared<Heard>();
-  auto stream = Call(kPrefillMethod, heard);
+  auto stream = Call(kGenerateMethod, heard);
   stream->Send("m");
   stream->Close(absl::OkStatus());
   const absl::Status status = WaitClosed(heard);
@@ -161,7 +164,7 @@ TEST_F(StreamTest, CancelOfTheClientReachesTheServer) {
     return std::make_unique<Recorder>(at_server);
   });
   auto heard = std::make_shared<Heard>();
-  auto stream = Call(kDecodeMethod, heard);
+  auto stream = Call(kGenerateMethod, heard);
   stream->Send("m");
   stream->Close(absl::OkStatus());
   accepted.get_future().wait_for(kPatience);
@@ -185,7 +188,7 @@ TEST_F(StreamTest, ShutdownEndsRunningCalls) {
     return std::make_unique<Recorder>(at_server);
   });
   auto heard = std::make_shared<Heard>();
-  auto stream = Call(kPrefillMethod, heard);
+  auto stream = Call(kGenerateMethod, heard);
   stream->Send("m");
   accepted.get_future().wait_for(kPatience);
   server_->Shutdown(absl::ZeroDuration());
@@ -203,7 +206,7 @@ TEST_F(StreamTest, AReaderThatIsTooSlowFailsItsStreamAlone) {
     return std::make_unique<Recorder>(at_server);
   });
   auto heard = std::make_shared<Heard>();
-  auto stream = Call(kPrefillMethod, heard);
+  auto stream = Call(kGenerateMethod, heard);
   stream->Send("m");
   stream->Close(absl::OkStatus());
   EXPECT_TRUE(absl::IsResourceExhausted(WaitClosed(at_server)));

@@ -42,17 +42,15 @@ class GrpcLegs::LegStream : public StreamHandler {
 };
 
 void GrpcLegs::AddWorker(const WorkerKey& worker, const std::string& address) {
-  channels_[worker] = RpcChannel::Open(address);
+  links_[worker] = LegLink::Open(address, loop_);
 }
 
-void GrpcLegs::RemoveWorker(const WorkerKey& worker) {
-  channels_.erase(worker);
-}
+void GrpcLegs::RemoveWorker(const WorkerKey& worker) { links_.erase(worker); }
 
 void GrpcLegs::Start(LegId leg, LegKind kind, const WorkerKey& worker,
                      LegRequest request) {
-  const auto channel = channels_.find(worker);
-  if (channel == channels_.end()) {
+  const auto link = links_.find(worker);
+  if (link == links_.end()) {
     // Never from inside Start.
     loop_->Post([this, leg, name = worker.name] {
       core_->OnLegFinished(leg,
@@ -61,11 +59,8 @@ void GrpcLegs::Start(LegId leg, LegKind kind, const WorkerKey& worker,
     });
     return;
   }
-  auto stream = channel->second->Start(
-      kind == LegKind::kPrefill ? kPrefillMethod : kDecodeMethod,
-      std::make_unique<LegStream>(this, leg), loop_);
-  stream->Send(EncodeLegRequest(request));
-  stream->Close(absl::OkStatus());
+  auto stream = link->second->Start(kind, EncodeLegRequest(request),
+                                    std::make_unique<LegStream>(this, leg));
   const bool added = streams_.emplace(leg, std::move(stream)).second;
   CHECK(added) << "leg " << leg << " was started before";
 }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "common/rpc/channel.h"
+#include "common/rpc/leg_link.h"
 #include "common/rpc/stream.h"
 #include "common/runtime/inbox.h"
 #include "router/core/router_core.h"
@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// The router core's legs over gRPC: one channel for each registered worker, one
-// stream for each leg. The router loop's own.
+// The router core's legs over gRPC: one link for each registered worker. The
+// router loop's own.
 class GrpcLegs : public WorkerLegs {
  public:
   explicit GrpcLegs(std::shared_ptr<Inbox> loop) : loop_(std::move(loop)) {}
@@ -34,7 +34,7 @@ class GrpcLegs : public WorkerLegs {
 
   const std::shared_ptr<Inbox> loop_;
   RouterCore* core_ = nullptr;
-  std::map<WorkerKey, std::unique_ptr<RpcChannel>> channels_;
+  std::map<WorkerKey, std::unique_ptr<LegLink>> links_;
   std::map<LegId, std::shared_ptr<Stream>> streams_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// Serves one WorkerService call: decodes the leg, starts it, and lets its
+// Serves one leg: decodes the leg, starts it, and lets its
 // output flow back on the stream; a router that goes away cancels it. On the
 // loop only.
 std::unique_ptr<StreamHandler> ServeLeg(LegKind kind, WorkerCore& core,
