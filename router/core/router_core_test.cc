@@ -154,6 +154,24 @@ TEST_F(RouterCoreTest, HashesPromptsAsWorkersDo) {
   core_->OnLegFinished(d_, absl::InternalError("x"));
 }
 
+// Its log-probabilities come from rows that are computed.
+TEST_F(RouterCoreTest, APromptToScoreFindsNothingCached) {
+  Cluster(0, 1);
+  GenerateRequest request = Request(100);
+  const std::vector<BlockHash> chain =
+      hasher_.Chain(hasher_.Root({ContentId(7), "", "", ""}), request.prompt);
+  core_->OnCacheEvents({"d1", Incarnation(1)},
+                       {{1, BlocksStored{BlockHash(), chain}}});
+  for (int logprobs : {0, 3, -1}) {
+    request.prompt_logprobs = logprobs;
+    FakeClient client;
+    ASSERT_TRUE(core_->Submit(request, &client).ok());
+    EXPECT_EQ(probe_.placements.back().hit_tokens, logprobs < 0 ? 96 : 0);
+    core_->OnLegFinished(legs_.Last(kD), absl::InternalError("x"));
+    EXPECT_TRUE(client.ended);
+  }
+}
+
 TEST_F(RouterCoreTest, TokensWaitForAdmission) {
   Cluster(1, 1);
   Submit();
