@@ -285,7 +285,9 @@ def automatic(options):
             score.add(names[number], verdict, reached)
 
     rest = [number for number in chosen if number not in woven.numbers]
-    if rest:
+    if options.woven_only:
+        print(f'{len(rest)} that need a build of their own were left out')
+    elif rest:
         bench = Bench(options.scratch, options.jobs, UnitAndSimulationTests)
 
         def try_one(number):
@@ -332,6 +334,8 @@ def main():
     command = kinds.add_parser('automatic')
     command.add_argument('--count', type=int, default=200)
     command.add_argument('--seed', type=int, default=1)
+    command.add_argument('--woven-only', action='store_true',
+                         help='leave out what needs a build of its own')
     command.add_argument('--at-least', type=float, default=80,
                          help='percent killed for exit status 0')
     command.set_defaults(run=automatic)

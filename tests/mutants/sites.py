@@ -22,10 +22,11 @@ class Site:
         return text[:self.start] + self.replacement + text[self.end:]
 
     def describe(self, text):
-        first = text[self.start:self.end].split('\n')[0].strip()
-        return f'{self.path}:{self.line} {self.kind}: {first}' + (
-            f' -> {self.replacement.strip()}' if self.replacement.strip()
-            else '')
+        """One line."""
+        old = ' '.join(text[self.start:self.end].split())
+        new = ' '.join(self.replacement.split())
+        return f'{self.path}:{self.line} {self.kind}: {old}' + (
+            f' -> {new}' if new else '')
 
 
 _SWAPS = {
