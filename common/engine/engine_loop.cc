@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/sometimes.h"
 #include "common/model/kv_layout.h"
 #include "common/peer/error_reason.h"
 
@@ -96,10 +97,8 @@ std::optional<std::vector<BlockHold>> EngineLoop::Allocate(int count) {
 }
 
 int EngineLoop::Available() const {
-  BlockCounts counts = ports_.pool->counts();
-  int kept =
-      ports_.kept == nullptr ? 0 : ports_.kept->Reclaimable(*ports_.pool);
-  return counts.free + counts.cached + kept;
+  const BlockCounts counts = ports_.pool->counts();
+  return counts.free + counts.cached + ports_.pool->kept();
 }
 
 std::optional<std::vector<BlockHold>> EngineLoop::TryReserve(int count,
@@ -177,7 +176,7 @@ SharedBlocks EngineLoop::SharedOf(const Entry& entry) const {
   SharedBlocks shared;
   if (entry.running) {
     for (const BlockHold& hold : s.blocks) {
-      shared.held += ports_.pool->References(hold.ref()) > 1;
+      shared.held += ports_.pool->Users(hold.ref()) > 1;
     }
   } else {
     const PrefixCache::Found found =
@@ -204,6 +203,7 @@ void EngineLoop::Preempt(Entry& entry) {
   s.computed = 0;
   s.published = 0;
   entry.running = false;
+  Sometimes<"a sequence was preempted">();
   ports_.probe->Preempted();
 }
 

@@ -32,6 +32,8 @@ int KeptKv::Keep(RequestId request, Prefix prefix) {
         prefix.computed <= static_cast<int>(prefix.tokens.size()) &&
         BlocksFor(prefix.computed) <= static_cast<int>(prefix.blocks.size()));
   Drop(request);
+  if (kept_.size() >= kMostRequests) Drop(Oldest());
+  for (BlockHold& hold : prefix.blocks) hold.SetKept(true);
   const int computed = prefix.computed;
   Entry entry;
   entry.prefix = std::move(prefix);
@@ -65,6 +67,7 @@ KeptKv::Prefix KeptKv::Take(RequestId request,
   taken.tokens.resize(taken.computed);
   taken.blocks.erase(taken.blocks.begin() + BlocksFor(taken.computed),
                      taken.blocks.end());
+  for (BlockHold& hold : taken.blocks) hold.SetKept(false);
   return taken;
 }
 
@@ -73,31 +76,18 @@ int KeptKv::Look(RequestId request, absl::Span<const TokenId> history) const {
   return it == kept_.end() ? 0 : InCommon(it->second.prefix, history);
 }
 
-int KeptKv::Reclaimable(const BlockPool& pool) const {
-  const std::map<BlockRef, int> holds = Holds();
-  return static_cast<int>(
-      std::count_if(holds.begin(), holds.end(), [&](const auto& held) {
-        return pool.References(held.first) == held.second &&
-               pool.StateOf(held.first.index) == BlockState::kActive;
-      }));
-}
-
-std::map<BlockRef, int> KeptKv::Holds() const {
-  std::map<BlockRef, int> holds;
-  for (const auto& [request, entry] : kept_) {
-    for (const BlockHold& hold : entry.prefix.blocks) ++holds[hold.ref()];
-  }
-  return holds;
+RequestId KeptKv::Oldest() const {
+  return std::min_element(kept_.begin(), kept_.end(),
+                          [](const auto& a, const auto& b) {
+                            return a.second.order < b.second.order;
+                          })
+      ->first;
 }
 
 bool KeptKv::DropOldest() {
-  auto oldest = std::min_element(kept_.begin(), kept_.end(),
-                                 [](const auto& a, const auto& b) {
-                                   return a.second.order < b.second.order;
-                                 });
-  if (oldest == kept_.end()) return false;
+  if (kept_.empty()) return false;
   Sometimes<"kept KV was given up to a request that needed room">();
-  Drop(oldest->first);
+  Drop(Oldest());
   return true;
 }
 

@@ -19,6 +19,9 @@ namespace penstock {
 // blocks. Owned by the WorkerCore; single-threaded.
 class KeptKv {
  public:
+  // What was kept first goes for more than these.
+  static constexpr size_t kMostRequests = 1024;
+
   // Pages of the first `computed` of `tokens`, in order.
   struct Prefix {
     std::vector<TokenId> tokens;
@@ -47,8 +50,7 @@ class KeptKv {
   // next leg is here, and waits.
   void Renew(RequestId request);
   bool empty() const { return kept_.empty(); }
-  // Blocks that nobody else holds: what giving everything up would free.
-  int Reclaimable(const BlockPool& pool) const;
+  size_t size() const { return kept_.size(); }
   // Lets the one go that was kept first. False: nothing is kept.
   bool DropOldest();
 
@@ -61,8 +63,8 @@ class KeptKv {
     uint64_t order = 0;
   };
 
-  // How often each block is held here.
-  std::map<BlockRef, int> Holds() const;
+  // Precondition: not empty.
+  RequestId Oldest() const;
   void Drop(RequestId request);
   TimerId ArmExpiry(RequestId request);
 

@@ -69,6 +69,9 @@ absl::Status AnswerGroup::Start() {
             std::all_of(replayed_.begin(), replayed_.end(),
                         [](const auto& answer) { return answer.ended(); });
   }
+  if (made_ > 0 || !replayed_.empty()) {
+    Sometimes<"decode alone went on after tokens that were delivered">();
+  }
   if (ended) {
     // The leg that made the last token was lost before it could say that.
     End(absl::OkStatus());

@@ -21,6 +21,7 @@ DecodeTransfer::DecodeTransfer(const WorkerContext* context, TransferId id)
             Send(Renew{id_, context_->options.lease});
           },
           [this] {
+            Sometimes<"a prefill worker let its lease expire">();
             FailKeeping(MakeError(ErrorReason::kTransferFailed,
                                   absl::StrCat("prefill worker ", peer_.name,
                                                " let its lease expire")));
@@ -345,6 +346,7 @@ void DecodeTransfer::TryFence() {
   fenced_ = fenced_ || Revoke();
   if (!fenced_) {
     if (state_ != DecodeState::kRevoking) return;
+    Sometimes<"pages were quarantined until their fence">();
     Move(state_, DecodeState::kQuarantined);
     for (const TransferPin& pin : pins_) context_->pool->Quarantine(pin.ref());
     return;
@@ -353,6 +355,7 @@ void DecodeTransfer::TryFence() {
   // Two rounds: arrivals that landed before the fence are looked at between.
   if (keep_ && !was_fenced) return;
   if (state_ == DecodeState::kQuarantined) {
+    Sometimes<"quarantined pages were reclaimed">();
     for (const TransferPin& pin : pins_) context_->pool->Reclaim(pin.ref());
   }
   if (keep_) KeepVerified();

@@ -23,6 +23,7 @@ void DecodeTransfer::OnArrival(TransportKind via, const PageArrival& arrival) {
   if (pages_.Add(arrival)) OnPageChanged(arrival.block);
   if (!arrival.status.ok()) {
     // The sender learns of it from its own completion and sends again.
+    Sometimes<"a page was refused where it arrived">();
     context_->probe->PageRefused(arrival.status.message());
     return;
   }
@@ -71,6 +72,7 @@ void DecodeTransfer::NackSpoiled(const ChunkDone& chunk) {
 }
 
 void DecodeTransfer::Nack(const ChunkDone& chunk, const std::string& why) {
+  Sometimes<"a chunk was asked for again">();
   context_->probe->ChunkNacked(why);
   chunks_.erase(chunk.chunk);
   Send(ChunkNack{id_, chunk.chunk, why});
@@ -149,6 +151,7 @@ bool DecodeTransfer::CheckChunk(const ChunkDone& message) {
             message.checksums[at - first]) {
           break;
         }
+        Sometimes<"a page was not the one that was announced">();
         Nack(message, "checksum");
         return true;
     }

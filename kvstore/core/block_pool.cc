@@ -7,13 +7,16 @@
 namespace penstock {
 
 BlockHold::BlockHold(BlockHold&& other) noexcept
-    : pool_(std::exchange(other.pool_, nullptr)), ref_(other.ref_) {}
+    : pool_(std::exchange(other.pool_, nullptr)),
+      ref_(other.ref_),
+      kept_(std::exchange(other.kept_, false)) {}
 
 BlockHold& BlockHold::operator=(BlockHold&& other) noexcept {
   if (this != &other) {
     Reset();
     pool_ = std::exchange(other.pool_, nullptr);
     ref_ = other.ref_;
+    kept_ = std::exchange(other.kept_, false);
   }
   return *this;
 }
@@ -26,8 +29,15 @@ BlockHold BlockHold::Share() const {
 
 void BlockHold::Reset() {
   if (BlockPool* pool = std::exchange(pool_, nullptr)) {
-    pool->DropReference(ref_);
+    pool->DropReference(ref_, std::exchange(kept_, false));
   }
+}
+
+void BlockHold::SetKept(bool kept) {
+  if (kept_ == kept) return;
+  CHECK(pool_ != nullptr);
+  kept_ = kept;
+  pool_->AddKept(ref_, kept ? 1 : -1);
 }
 
 TransferPin::TransferPin(TransferPin&& other) noexcept
@@ -63,6 +73,11 @@ BlockState BlockPool::StateOf(const Block& block) {
   return BlockState::kFree;
 }
 
+bool BlockPool::KeptOnly(const Block& block) {
+  return StateOf(block) == BlockState::kActive &&
+         block.references == block.kept;
+}
+
 BlockState BlockPool::StateOf(BlockIndex index) const {
   CHECK(index >= 0 && index < total());
   return StateOf(blocks_[index]);
@@ -89,7 +104,9 @@ void BlockPool::Update(BlockRef ref, Change change) {
   Block& block = blocks_[ref.index];
   BlockState before = StateOf(block);
   bool was_reclaimable = before == BlockState::kCached;
+  kept_ -= KeptOnly(block);
   change(block);
+  kept_ += KeptOnly(block);
   BlockState after = StateOf(block);
   bool reclaimable = after == BlockState::kCached;
   if (before != after) {
@@ -159,6 +176,11 @@ bool BlockPool::IsLive(BlockRef ref) const {
 
 int BlockPool::References(BlockRef ref) const { return Live(ref).references; }
 
+int BlockPool::Users(BlockRef ref) const {
+  const Block& block = Live(ref);
+  return block.references - block.kept;
+}
+
 BlockPool::Block& BlockPool::Live(BlockRef ref) {
   CHECK(IsLive(ref)) << "block " << ref.index << " generation "
                      << ref.generation << " is not live";
@@ -174,9 +196,17 @@ void BlockPool::AddReference(BlockRef ref) {
   Update(ref, [](Block& b) { ++b.references; });
 }
 
-void BlockPool::DropReference(BlockRef ref) {
+void BlockPool::DropReference(BlockRef ref, bool kept) {
   CHECK(Live(ref).references > 0);
-  Update(ref, [](Block& b) { --b.references; });
+  Update(ref, [kept](Block& b) {
+    --b.references;
+    b.kept -= kept;
+  });
+}
+
+void BlockPool::AddKept(BlockRef ref, int change) {
+  Live(ref);
+  Update(ref, [change](Block& b) { b.kept += change; });
 }
 
 void BlockPool::DropTransfer(BlockRef ref) {
@@ -187,12 +217,16 @@ void BlockPool::DropTransfer(BlockRef ref) {
 void BlockPool::CheckConservation() const {
   BlockCounts recount;
   BlockPool scratch(0);
-  for (const Block& block : blocks_) ++scratch.CountOf(StateOf(block));
+  int kept = 0;
+  for (const Block& block : blocks_) {
+    ++scratch.CountOf(StateOf(block));
+    kept += KeptOnly(block);
+  }
   recount = scratch.counts_;
   CHECK(recount.quarantined == counts_.quarantined &&
         recount.in_transfer == counts_.in_transfer &&
         recount.active == counts_.active && recount.cached == counts_.cached &&
-        recount.free == counts_.free &&
+        recount.free == counts_.free && kept == kept_ &&
         counts_.free == static_cast<int>(free_.size()) &&
         counts_.total() == total());
 }

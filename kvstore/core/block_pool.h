@@ -40,12 +40,17 @@ class BlockHold {
   // A second reference to the same block. Precondition: not empty.
   BlockHold Share() const;
   void Reset();
+  // Whoever has it gives it up to anybody who needs the block: a block of such
+  // references alone counts as one to be had. Not of a shared one. Precondition
+  // of true: not empty.
+  void SetKept(bool kept);
 
  private:
   friend class BlockPool;
   BlockHold(BlockPool* pool, BlockRef ref) : pool_(pool), ref_(ref) {}
   BlockPool* pool_ = nullptr;
   BlockRef ref_;
+  bool kept_ = false;
 };
 
 // Keeps a block in transfer: bytes may be read from it or written to it by a
@@ -113,6 +118,12 @@ class BlockPool {
   BlockCounts counts() const { return counts_; }
   int total() const { return static_cast<int>(blocks_.size()); }
   int free() const { return counts_.free; }
+  // Active blocks of which every reference is kept: what giving those up would
+  // free or leave cached.
+  int kept() const { return kept_; }
+  bool KeptOnly(BlockRef ref) const { return KeptOnly(Live(ref)); }
+  // References of the block that are not kept.
+  int Users(BlockRef ref) const;
 
   // Recounts every block and CHECKs it against the running counts.
   void CheckConservation() const;
@@ -125,6 +136,7 @@ class BlockPool {
   struct Block {
     uint32_t generation = 1;
     int references = 0;
+    int kept = 0;  // of the references
     int transfers = 0;
     bool quarantined = false;
     bool cached = false;
@@ -133,17 +145,20 @@ class BlockPool {
   Block& Live(BlockRef ref);
   const Block& Live(BlockRef ref) const;
   void AddReference(BlockRef ref);
-  void DropReference(BlockRef ref);
+  void DropReference(BlockRef ref, bool kept);
+  void AddKept(BlockRef ref, int change);
   void DropTransfer(BlockRef ref);
   // Applies `change` to a block and keeps counts, free list and observer true.
   template <typename Change>
   void Update(BlockRef ref, Change change);
   static BlockState StateOf(const Block& block);
+  static bool KeptOnly(const Block& block);
   int& CountOf(BlockState state);
 
   std::vector<Block> blocks_;
   std::vector<BlockIndex> free_;  // a stack: recently used pages are warm
   BlockCounts counts_;
+  int kept_ = 0;
   CachedBlockObserver* observer_ = nullptr;
 };
 

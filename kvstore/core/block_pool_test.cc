@@ -1,6 +1,7 @@
 #include "kvstore/core/block_pool.h"
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "common/env/random.h"
@@ -129,6 +130,32 @@ TEST(BlockPoolDeathTest, StaleReferencesAreProgrammerErrors) {
   BlockPool pool(1);
   BlockRef stale = (*pool.TryAllocate(1))[0].ref();
   EXPECT_DEATH(pool.Pin(stale), "not live");
+}
+
+TEST(BlockPoolTest, KeptBlocksAreThoseThatNobodyUses) {
+  BlockPool pool(2);
+  std::vector<BlockHold> holds = *pool.TryAllocate(2);
+  EXPECT_EQ(pool.kept(), 0);
+  holds[0].SetKept(true);
+  holds[0].SetKept(true);
+  holds[1].SetKept(true);
+  EXPECT_EQ(pool.kept(), 2);
+  EXPECT_TRUE(pool.KeptOnly(holds[0].ref()));
+  {
+    const BlockHold user = holds[0].Share();
+    EXPECT_EQ(pool.kept(), 1);
+    EXPECT_EQ(pool.Users(user.ref()), 1);
+    const TransferPin pin = pool.Pin(holds[1].ref());
+    EXPECT_EQ(pool.kept(), 0) << "it moves";
+  }
+  EXPECT_EQ(pool.kept(), 2);
+  BlockHold moved = std::move(holds[0]);
+  EXPECT_EQ(pool.kept(), 2);
+  moved.SetKept(false);
+  EXPECT_EQ(pool.kept(), 1);
+  holds.clear();
+  EXPECT_EQ(pool.kept(), 0);
+  pool.CheckConservation();
 }
 
 }  // namespace

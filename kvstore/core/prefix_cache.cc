@@ -48,7 +48,7 @@ PrefixCache::Found PrefixCache::Look(BlockHash root,
     if (entry == nullptr) break;
     parent = hash;
     ++found.blocks;
-    found.in_use += pool_->References(entry->block) > 0;
+    found.in_use += pool_->Users(entry->block) > 0;
   }
   return found;
 }

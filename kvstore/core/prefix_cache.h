@@ -33,7 +33,7 @@ class PrefixCache : public CachedBlockObserver {
   // What Match would give, without holding or touching anything.
   struct Found {
     int blocks = 0;
-    int in_use = 0;  // of them, held by somebody already
+    int in_use = 0;  // of them, held by somebody who does not just keep them
   };
   Found Look(BlockHash root, absl::Span<const TokenId> tokens,
              int max_blocks) const;

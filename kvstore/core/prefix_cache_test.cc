@@ -54,6 +54,9 @@ TEST_F(PrefixCacheTest, MatchesTheLongestRunOfFullBlocks) {
   tokens[20] = 1;
   EXPECT_EQ(cache_.Look(root_, tokens, 99).blocks, 1);
   EXPECT_EQ(cache_.Look(root_, tokens, 99).in_use, 1);
+  match[0].SetKept(true);
+  EXPECT_EQ(cache_.Look(root_, tokens, 99).in_use, 0)
+      << "it counts among those to be had";
   match.clear();
   EXPECT_EQ(cache_.Look(root_, tokens, 99).in_use, 0);
   EXPECT_EQ(

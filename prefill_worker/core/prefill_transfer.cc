@@ -31,6 +31,7 @@ PrefillTransfer::PrefillTransfer(const WorkerContext* context, LegRequest leg,
             Send(Renew{id_, context_->options.lease});
           },
           [this] {
+            Sometimes<"a decode worker let its lease expire">();
             FailKeeping(
                 MakeError(ErrorReason::kTransferFailed,
                           absl::StrCat("decode worker ", leg_.partner.worker,

@@ -116,6 +116,16 @@ class EngineLoopTest : public testing::Test {
     return SimModel::Generate(Make(prompt, count, salt)->tokens(), count, salt);
   }
 
+  // To the next event's end.
+  void StepOnce() {
+    while (engine_->Tick()) {
+    }
+    clock_.AdvanceTo(timers_.NextDeadline());
+    timers_.RunDue(clock_.Now());
+    while (engine_->Tick()) {
+    }
+  }
+
   void Run() {
     while (true) {
       while (engine_->Tick()) {
@@ -128,7 +138,7 @@ class EngineLoopTest : public testing::Test {
   }
 
   ManualClock clock_;
-  Timers timers_;
+  Timers timers_, lease_timers_;
   HashSecret secret_{"engine"};
   BlockHasher hasher_{secret_};
   BlockHash root_ = hasher_.Root({ContentId(1), "", "", ""});
@@ -178,6 +188,40 @@ TEST_F(EngineLoopTest, APromptSeenBeforeIsNotComputedAgain) {
   EXPECT_EQ(second.tokens, first.tokens);
   // Four tail tokens of the prompt and three fed back.
   EXPECT_EQ(backend_->rows_computed() - before, 7);
+}
+
+// A block that is only kept is room to be had. Whoever takes it over leaves as
+// much less of that for itself.
+TEST_F(EngineLoopTest, KeptBlocksAreCountedOnce) {
+  Start({}, 8);
+  KeptKv kept(absl::Seconds(10), &clock_, &lease_timers_);
+  engine_ = std::make_unique<EngineLoop>(
+      EngineOptions{},
+      EngineLoop::Ports{watched_.get(), pool_.get(), cache_.get(),
+                        policy_.get(), &hasher_, &clock_, &probe_, &kept});
+  Output first, busy, second;
+  const SequenceId id = *engine_->Add(Make(64, 2, 7), &first);
+  Run();
+  std::unique_ptr<Sequence> done = engine_->Remove(id);
+  const std::vector<TokenId> prompt = done->request().prompt;
+  done->blocks.resize(4);
+  kept.Keep(RequestId(1), {prompt, std::move(done->blocks), 64});
+  ASSERT_TRUE(engine_->Add(Make(50, 10, 9), &busy).ok());
+  engine_->Tick();
+  EXPECT_EQ(pool_->kept(), 4);
+  EXPECT_EQ(pool_->free(), 0);
+  // It has use for three of the kept blocks and needs two more. Those are not
+  // there before the other one has ended.
+  ASSERT_TRUE(engine_->Add(Make(64, 10, 7), &second).ok());
+  while (busy.finish == FinishReason::kNone) {
+    EXPECT_TRUE(second.progress.empty());
+    StepOnce();
+  }
+  engine_->Remove(SequenceId(2)).reset();
+  Run();
+  EXPECT_EQ(second.tokens, Expected(64, 10, 7));
+  EXPECT_EQ(probe_.preempted, 0);
+  engine_.reset();
 }
 
 TEST_F(EngineLoopTest, TheQueueIsBounded) {

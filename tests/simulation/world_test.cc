@@ -143,6 +143,63 @@ TEST(WorldTest, AJumpMakesDeadlinesDueAtOnce) {
   EXPECT_EQ(cluster.now() - cluster.start(), absl::Milliseconds(100));
 }
 
+// Each ends when its time is over, whatever became of the process meanwhile.
+TEST(WorldTest, FaultsThatOverlapEndEachForItself) {
+  SimCluster cluster({});
+  cluster.Inject(At(absl::ZeroDuration(), FaultKind::kClockDrift, "prefill0",
+                    absl::Seconds(3), 2));
+  cluster.Inject(At(absl::ZeroDuration(), FaultKind::kClockDrift, "prefill0",
+                    absl::Seconds(1), 4));
+  cluster.Inject(At(absl::Milliseconds(500), FaultKind::kKill, "prefill0",
+                    absl::Milliseconds(100)));
+  const Clock& clock = cluster.host("prefill0").clock();
+  for (int rate : {4, 2, 1}) {
+    Wait(cluster, absl::Milliseconds(100));
+    const Instant before = clock.Now();
+    Wait(cluster, absl::Milliseconds(300));
+    EXPECT_EQ(clock.Now() - before, rate * absl::Milliseconds(300)) << rate;
+    Wait(cluster, absl::Milliseconds(1200));
+  }
+  EXPECT_EQ(cluster.faults_by_kind(),
+            (std::map<FaultKind, int64_t>{{FaultKind::kKill, 1},
+                                          {FaultKind::kClockDrift, 2}}));
+}
+
+TEST(SimModelTest, ADrawDependsOnWhatTheSamplerLooksAt) {
+  GenerateRequest request;
+  request.prompt = {5, 6, 7};
+  request.sampling.seed = 1;
+  const std::vector<TokenId> usual = SimModel::Answer(request, 8);
+  EXPECT_EQ(usual, SimModel::Generate(request.prompt, 8, 1));
+  request.sampling.penalties.presence = 0.5f;
+  EXPECT_NE(SimModel::Answer(request, 8), usual);
+  request.sampling.penalties = {};
+  request.sampling.mirostat.on = true;
+  EXPECT_NE(SimModel::Answer(request, 8), usual);
+  request.sampling.mirostat.on = false;
+  request.sampling.temperature = 0;
+  const std::vector<TokenId> greedy = SimModel::Answer(request, 8);
+  EXPECT_NE(greedy, usual);
+  request.sampling.seed = 2;
+  EXPECT_EQ(SimModel::Answer(request, 8, 3), greedy);
+
+  SampleHistory history;
+  history.tokens = {5, 6, 7, 9};
+  history.prompt_tokens = 3;
+  request.sampling.penalties.frequency = 0.5f;
+  auto draw = [&] {
+    return SimModel::Draw(1, request.sampling, 4, 0, &history).token;
+  };
+  const TokenId before = draw();
+  history.tokens = {7, 6, 5, 9};
+  EXPECT_EQ(draw(), before) << "only how often counts";
+  history.tokens.push_back(9);
+  EXPECT_NE(draw(), before);
+  history.tokens.pop_back();
+  history.prompt_tokens = 4;
+  EXPECT_NE(draw(), before);
+}
+
 // --- hosts ------------------------------------------------------------------
 
 TEST(WorldTest, AKilledWorkerIsBackWithAnotherIncarnation) {

@@ -82,9 +82,9 @@ TrueAnswer TrueSample(const GenerateRequest& request, int sample,
                       bool with_logprob) {
   TrueAnswer answer;
   TrueHistory history = HistoryOf(request.prompt);
-  while (static_cast<int>(answer.tokens.size()) < request.stop.max_tokens) {
-    const TokenId token = SimModel::TokenOf(
-        history.state(), request.sampling.seed, history.length(), sample);
+  const std::vector<TokenId> drawn =
+      SimModel::Answer(request, request.stop.max_tokens, sample);
+  for (TokenId token : drawn) {
     if (with_logprob) {
       answer.mean_logprob +=
           SimModel::Compare(history.state(), token, 0).logprob;
@@ -185,16 +185,18 @@ std::string AnswerTruth::CheckSample(int sample,
                                      const std::vector<TokenId>& tokens) {
   const GenerateRequest& request = client_->request;
   Sample& truth = samples_[sample];
-  if (truth.checked == 0) truth.history = HistoryOf(request.prompt);
+  if (truth.checked == 0) {
+    truth.history = HistoryOf(request.prompt);
+    truth.draws = SimModel::Answer(request, request.stop.max_tokens, sample);
+  }
   const int logprobs = request.sampling.logprobs;
   for (; truth.checked < tokens.size(); ++truth.checked) {
     const size_t i = truth.checked;
     if (truth.answer.finish != FinishReason::kNone) {
       return absl::StrCat("token ", i, " after its end");
     }
-    const TokenId token =
-        SimModel::TokenOf(truth.history.state(), request.sampling.seed,
-                          truth.history.length(), sample);
+    if (i >= truth.draws.size()) return "more tokens than were asked for";
+    const TokenId token = truth.draws[i];
     if (tokens[i] != token) {
       return absl::StrCat("token ", i, " is ", tokens[i], " instead of ",
                           token);

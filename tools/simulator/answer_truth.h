@@ -53,6 +53,7 @@ class AnswerTruth {
   struct Sample {
     TrueAnswer answer;
     TrueHistory history;  // the prompt and what was checked
+    std::vector<TokenId> draws;
     size_t checked = 0;
   };
 

@@ -28,6 +28,8 @@ absl::Duration Stops(const Fault& fault) {
     case FaultKind::kFreeze:
     case FaultKind::kKill:
       return fault.lasts;
+    case FaultKind::kClockJump:
+      return absl::Seconds(std::max(-fault.amount, 0.0));
     case FaultKind::kClockDrift:
       return fault.amount < 1 ? fault.lasts * (1 / fault.amount - 1)
                               : absl::ZeroDuration();
@@ -40,7 +42,7 @@ absl::Duration Stops(const Fault& fault) {
 absl::Duration Hastes(const Fault& fault) {
   switch (fault.kind) {
     case FaultKind::kClockJump:
-      return absl::Seconds(fault.amount);
+      return absl::Seconds(std::max(fault.amount, 0.0));
     case FaultKind::kClockDrift:
       return fault.amount > 1 ? fault.lasts * (fault.amount - 1)
                               : absl::ZeroDuration();

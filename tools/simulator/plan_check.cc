@@ -109,6 +109,8 @@ absl::Status CheckWorker(const SimWorkerOptions& worker, const SimPlan& plan) {
   RETURN_IF_ERROR(
       InRange("max_sequences", worker.backend.max_sequences, 1, 65536));
   RETURN_IF_ERROR(InRange("ranks", worker.backend.ranks, 1, kMostRanks));
+  RETURN_IF_ERROR(InRange("rank_spread", worker.backend.rank_spread, 0, 100));
+  RETURN_IF_ERROR(InRange("cache_events", worker.cache_events, 0, 1 << 20));
   std::set<TransportKind> kinds;
   for (const SimTransportOptions& transport : worker.transports) {
     if (!kinds.insert(transport.kind).second) {

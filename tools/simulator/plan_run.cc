@@ -122,6 +122,7 @@ void PlanRun::Count() {
   report_.tokens_computed = invariants_.rows_computed();
   report_.events = cluster_.events();
   report_.faults = cluster_.faults();
+  report_.faults_by_kind = cluster_.faults_by_kind();
   report_.virtual_time = cluster_.now() - cluster_.start();
   report_.log_hash = cluster_.LogHash();
 }
@@ -178,6 +179,7 @@ void FillRequest(const SimRequest& planned, GenerateRequest& request) {
     request.sampling.penalties = {
         .repetition = 1.1f, .frequency = 0.5f, .presence = 0.25f};
   }
+  request.sampling.mirostat.on = planned.mirostat;
   if (!planned.stop.empty()) request.stop.stop_strings = {planned.stop};
   request.n = planned.n;
   request.best_of = planned.best_of;

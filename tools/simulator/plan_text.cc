@@ -35,6 +35,7 @@ void VisitFields(SimRequest& request, Visit&& visit) {
   visit("prompt_logprobs", request.prompt_logprobs);
   visit("temperature", request.temperature);
   visit("penalties", request.penalties);
+  visit("mirostat", request.mirostat);
   visit("stop", request.stop);
   visit("priority", request.priority);
   visit("timeout", request.timeout);
@@ -49,11 +50,14 @@ void VisitFields(SimWorkerOptions& worker, Visit&& visit) {
   visit("max_rows", worker.backend.max_rows);
   visit("max_sequences", worker.backend.max_sequences);
   visit("ranks", worker.backend.ranks);
+  visit("rank_spread", worker.backend.rank_spread);
+  visit("modelled", worker.backend.modelled);
   visit("transports", worker.transports);
   visit("machine", worker.machine);
   visit("process", worker.process);
   visit("lease", worker.handoff.lease);
   visit("renew_every", worker.handoff.renew_every);
+  visit("cache_events", worker.cache_events);
 }
 
 template <typename Visit>

@@ -51,6 +51,7 @@ class PlanMaker {
   std::vector<std::string> hosts_;  // workers
   int least_blocks_ = 0;
   int machines_ = 1;
+  bool modelled_ = false;  // steps cost what a cost model says
   bool validates_ = true;  // what comes by TCP is looked at before it lands
   absl::Duration lease_;   // of handoffs; zero: the usual one
   absl::Duration load_;    // over which requests come
@@ -65,6 +66,7 @@ void PlanMaker::MakeCluster() {
   least_blocks_ = Between(24, 120);
   machines_ = OneIn(2) ? 1 : Between(2, 4);
   validates_ = !OneIn(5);
+  modelled_ = OneIn(6);
   // Short ones run out while something is held up for less than a second.
   if (OneIn(4)) lease_ = Micros(300'000, 3'000'000);
   for (int i = 0; i < prefills; ++i) {
@@ -91,7 +93,12 @@ void PlanMaker::AddWorker(std::string name, WorkerRoles roles) {
   worker.key.name = std::move(name);
   worker.roles = roles;
   worker.blocks = least_blocks_ + (OneIn(2) ? 0 : Between(0, 60));
-  if (OneIn(4)) worker.backend.ranks = 2;
+  if (OneIn(4)) {
+    worker.backend.ranks = Between(2, 4);
+    worker.backend.rank_spread = Between(0, 100) / 100.0;
+  }
+  worker.backend.modelled = modelled_;
+  if (OneIn(4)) worker.cache_events = Between(0, 40);
   if (OneIn(4)) {
     worker.backend.max_rows = Between(16, 128);
     worker.backend.max_sequences = Between(2, 16);
@@ -102,6 +109,12 @@ void PlanMaker::AddWorker(std::string name, WorkerRoles roles) {
   if (OneIn(2)) {
     worker.transports.emplace_back(TransportKind::kShm);
     worker.transports.back().preference = SimPreference(TransportKind::kShm);
+  }
+  if (OneIn(4)) {
+    // Of those that share it, some have the transport.
+    worker.process = absl::StrCat("process-of-", worker.machine);
+    worker.transports.emplace_back(TransportKind::kInproc);
+    worker.transports.back().preference = SimPreference(TransportKind::kInproc);
   }
   worker.transports[0].receiver_validates = validates_;
   if (lease_ > absl::ZeroDuration()) {
@@ -165,7 +178,8 @@ void PlanMaker::AskForMore(SimRequest& request) {
       request.prompt = std::min(request.prompt, 60);
       break;
     case 6:
-      request.penalties = true;
+      request.mirostat = OneIn(2);
+      request.penalties = !request.mirostat || OneIn(2);
       break;
     case 7:
       request.temperature = 0;
@@ -234,7 +248,7 @@ Fault PlanMaker::MakeFault(FaultKind kind) {
       fault.amount = Between(1, 60) / 100.0;
       break;
     case FaultKind::kClockJump:
-      fault.amount = Between(1, 2000) / 100.0;
+      fault.amount = Between(OneIn(3) ? -500 : 1, 2000) / 100.0;
       break;
     case FaultKind::kClockDrift:
       fault.amount = Between(50, 200) / 100.0;

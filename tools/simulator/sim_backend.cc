@@ -23,6 +23,11 @@ SimBackend::SimBackend(Options options, Arena arena, const Clock* clock,
   caps_.batch_invariant = true;
   caps_.max_rows = options.max_rows;
   caps_.max_sequences = options.max_sequences;
+  if (options_.modelled) {
+    absl::StatusOr<CostModel> usual = CostModel::Create({});
+    CHECK(usual.ok());
+    options_.cost = *usual;
+  }
   folds_.resize(arena_.bytes.size() / layout_.block_bytes());
 }
 
@@ -97,9 +102,8 @@ StepResult SimBackend::Run(const StepPlan& plan) {
   };
   for (const SampleRow& sample : plan.samples) {
     const uint64_t state = state_at(sample.row);
-    SampledToken drawn;
-    drawn.token = SimModel::TokenOf(state, sample.params.seed, sample.position,
-                                    sample.sample);
+    SampledToken drawn = SimModel::Draw(state, sample.params, sample.position,
+                                        sample.sample, sample.history.get());
     if (sample.params.logprobs >= 0) {
       drawn.logprobs =
           SimModel::Compare(state, drawn.token, sample.params.logprobs);

@@ -23,6 +23,7 @@ class SimBackend : public Backend {
     // Instead of the two above: a step costs its prompt chunks, each on its
     // own, and one decode step of its other sequences.
     std::optional<CostModel> cost = std::nullopt;
+    bool modelled = false;  // costs what a CostModel of defaults says
     int max_rows = 256;
     int max_sequences = 64;
     // A step is done when all ranks are, each of which may take up to this

@@ -234,6 +234,18 @@ std::vector<SimWorker*> SimCluster::Living() {
   return living;
 }
 
+int64_t SimCluster::faults() const {
+  int64_t faults = 0;
+  for (const auto& [kind, count] : faults_by_kind()) faults += count;
+  return faults;
+}
+
+std::map<FaultKind, int64_t> SimCluster::faults_by_kind() const {
+  std::map<FaultKind, int64_t> faults = faults_;
+  for (const auto& [kind, count] : network_->strikes()) faults[kind] += count;
+  return faults;
+}
+
 void SimCluster::After(absl::Duration delay, std::function<void()> action) {
   timers_.Schedule(clock_.Now() + delay, std::move(action));
 }
@@ -300,9 +312,8 @@ std::string SimCluster::CheckClient(const SimClient& client) const {
   for (const auto& [sample, tokens] : client.samples) {
     // Which answers win is another test's business.
     if (request.deferred()) continue;
-    if (tokens != SimModel::Generate(request.prompt,
-                                     static_cast<int>(tokens.size()),
-                                     request.sampling.seed, sample)) {
+    if (tokens !=
+        SimModel::Answer(request, static_cast<int>(tokens.size()), sample)) {
       return absl::StrCat("wrong tokens in sample ", sample);
     }
     const auto finish = client.finished.find(sample);

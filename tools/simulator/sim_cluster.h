@@ -87,7 +87,8 @@ class SimCluster {
   void Inject(const Fault& fault);
   // Faults that took effect: on a host that was alive; of those that are a
   // matter of chance, each time that they struck.
-  int64_t faults() const { return faults_ + network_->strikes(); }
+  std::map<FaultKind, int64_t> faults_by_kind() const;
+  int64_t faults() const;  // of all kinds
 
   // Runs `action` at a time from now, in the world and on no host.
   void After(absl::Duration delay, std::function<void()> action);
@@ -127,6 +128,8 @@ class SimCluster {
     std::unique_ptr<Timers> timers;
     std::unique_ptr<SimWorker> worker;
     std::unique_ptr<SimRouterLink> link;
+    std::map<int64_t, double> slow;  // factors of a step's time
+    int mutes = 0;
   };
   struct DeadRouter {
     std::unique_ptr<Timers> timers;
@@ -148,6 +151,7 @@ class SimCluster {
   void BeginOnPath(const Fault& fault);
   void BeginOnWorker(const Fault& fault, Process& process);
   void Freeze(const Fault& fault);
+  void Drift(const Fault& fault);
   // Runs `undo` when the fault is over, if that process still lives.
   void WhenOver(const Fault& fault, std::function<void()> undo);
 
@@ -177,7 +181,10 @@ class SimCluster {
   int open_clients_ = 0;
   absl::Status refused_;
   Instant start_;
-  int64_t faults_ = 0;
+  std::map<FaultKind, int64_t> faults_;
+  // Rates of a host's clock, by number of their fault.
+  std::map<std::string, std::map<int64_t, double>> drifts_;
+  int64_t next_effect_ = 1;
   int64_t events_ = 0;
   uint64_t next_incarnation_ = 1;
 };

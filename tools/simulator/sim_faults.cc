@@ -1,6 +1,7 @@
 // How a SimCluster makes faults happen.
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,15 @@
 #include "tools/simulator/sim_cluster.h"
 
 namespace penstock {
+namespace {
+
+double Most(const std::map<int64_t, double>& factors) {
+  double most = 1;
+  for (const auto& [id, factor] : factors) most = std::max(most, factor);
+  return most;
+}
+
+}  // namespace
 
 void SimCluster::Inject(const Fault& fault) {
   CHECK(hosts_.contains(fault.host)) << fault.host;
@@ -26,7 +36,7 @@ void SimCluster::WhenOver(const Fault& fault, std::function<void()> undo) {
 
 void SimCluster::Note(const Fault& fault) {
   Log(FormatFault(fault));
-  ++faults_;
+  ++faults_[fault.kind];
 }
 
 void SimCluster::Begin(const Fault& fault) {
@@ -58,12 +68,7 @@ void SimCluster::Begin(const Fault& fault) {
       return;
     case FaultKind::kClockDrift:
       Note(fault);
-      host.clock().SetRate(fault.amount);
-      host.Rearm();
-      WhenOver(fault, [&host] {
-        host.clock().SetRate(1);
-        host.Rearm();
-      });
+      Drift(fault);
       return;
     case FaultKind::kDrain:
       Note(fault);
@@ -104,26 +109,51 @@ void SimCluster::Freeze(const Fault& fault) {
   });
 }
 
+// The machine's, whatever runs there.
+void SimCluster::Drift(const Fault& fault) {
+  std::map<int64_t, double>& drifts = drifts_[fault.host];
+  const int64_t id = next_effect_++;
+  auto change = [&host = *hosts_.at(fault.host), &drifts] {
+    // The last that began and is not over.
+    host.clock().SetRate(drifts.empty() ? 1 : drifts.rbegin()->second);
+    host.Rearm();
+  };
+  drifts[id] = fault.amount;
+  change();
+  if (fault.lasts <= absl::ZeroDuration()) return;
+  After(fault.lasts, [&drifts, id, change] {
+    drifts.erase(id);
+    change();
+  });
+}
+
 void SimCluster::BeginOnWorker(const Fault& fault, Process& process) {
   SimWorker* worker = process.worker.get();
+  const int64_t id = next_effect_++;
   switch (fault.kind) {
     case FaultKind::kSlow:
-      worker->backend().set_slowness(fault.amount);
-      WhenOver(fault, [worker] { worker->backend().set_slowness(1); });
+      process.slow[id] = fault.amount;
+      worker->backend().set_slowness(Most(process.slow));
+      WhenOver(fault, [&process, worker, id] {
+        process.slow.erase(id);
+        worker->backend().set_slowness(Most(process.slow));
+      });
       return;
     case FaultKind::kStepFails:
       worker->backend().FailNextStep(absl::InternalError("the step failed"));
       return;
     case FaultKind::kKvFull:
-      worker->TakeBlocks(static_cast<int>(fault.amount));
-      WhenOver(fault, [this, worker, name = fault.host] {
-        worker->GiveBlocksBack();
+      worker->TakeBlocks(id, static_cast<int>(fault.amount));
+      WhenOver(fault, [this, worker, id, name = fault.host] {
+        worker->GiveBlocksBack(id);
         hosts_.at(name)->Handle([] {});
       });
       return;
     case FaultKind::kNoHeartbeats:
+      ++process.mutes;
       process.link->set_muted(true);
-      WhenOver(fault, [link = process.link.get()] { link->set_muted(false); });
+      WhenOver(fault,
+               [&process] { process.link->set_muted(--process.mutes > 0); });
       return;
     default:
       CHECK(false) << FormatFault(fault) << " is no worker's";

@@ -1,6 +1,7 @@
 #include "tools/simulator/sim_model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -15,6 +16,12 @@ uint64_t Mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
+}
+
+bool HasPenalties(const SamplingParams& params) {
+  const PenaltyParams& penalties = params.penalties;
+  return penalties.repetition != 1 || penalties.frequency != 0 ||
+         penalties.presence != 0;
 }
 
 }  // namespace
@@ -37,11 +44,29 @@ uint64_t SimModel::Fold(uint64_t state, uint64_t word) {
   return Mix(state ^ word);
 }
 
-TokenId SimModel::TokenOf(uint64_t state, uint64_t seed, uint64_t position,
-                          uint32_t sample) {
+SampledToken SimModel::Draw(uint64_t state, const SamplingParams& params,
+                            uint64_t position, uint32_t sample,
+                            const SampleHistory* looks_back) {
+  const uint64_t luck =
+      params.temperature == 0 ? 0 : Mix(Mix(params.seed + sample) + position);
+  uint64_t counts = 0;
+  float mu = 0;
+  if (looks_back != nullptr && HasPenalties(params)) {
+    const int prompt = looks_back->prompt_tokens;
+    for (int i = 0; i < static_cast<int>(looks_back->tokens.size()); ++i) {
+      counts += Mix(2 * uint64_t(looks_back->tokens[i]) + (i >= prompt));
+    }
+  }
+  if (looks_back != nullptr && params.mirostat.on) mu = looks_back->mirostat_mu;
+  const uint64_t drawn =
+      Mix(state ^ Mix(luck ^ Mix(counts) ^ Mix(std::bit_cast<uint32_t>(mu))));
+  SampledToken token;
   // Never the stop token by chance: lengths are the test's to choose.
-  return 1 +
-         Mix(state ^ Mix(Mix(seed + sample) + position)) % (kVocabulary - 1);
+  token.token = static_cast<TokenId>(1 + drawn % (kVocabulary - 1));
+  if (params.mirostat.on) {
+    token.mirostat_mu = static_cast<float>(Mix(drawn) % 1024) / 64;
+  }
+  return token;
 }
 
 std::vector<float> SimModel::Logprobs(uint64_t state) {
@@ -81,17 +106,33 @@ TokenLogprobs SimModel::Compare(uint64_t state, TokenId token, int best) {
   return out;
 }
 
+std::vector<TokenId> SimModel::Answer(const GenerateRequest& request, int count,
+                                      uint32_t sample) {
+  SampleHistory history;
+  history.tokens = request.prompt;
+  history.prompt_tokens = static_cast<int>(request.prompt.size());
+  history.mirostat_mu = 2 * request.sampling.mirostat.tau;
+  uint64_t state = StateOf(request.prompt);
+  std::vector<TokenId> made;
+  for (int i = 0; i < count; ++i) {
+    const int position = history.prompt_tokens + i;
+    const SampledToken drawn =
+        Draw(state, request.sampling, position, sample, &history);
+    made.push_back(drawn.token);
+    history.tokens.push_back(drawn.token);
+    history.mirostat_mu = drawn.mirostat_mu;
+    state = Fold(state, Word(drawn.token, position));
+  }
+  return made;
+}
+
 std::vector<TokenId> SimModel::Generate(absl::Span<const TokenId> prompt,
                                         int count, uint64_t seed,
                                         uint32_t sample) {
-  uint64_t state = StateOf(prompt);
-  std::vector<TokenId> made;
-  for (int i = 0; i < count; ++i) {
-    const int position = static_cast<int>(prompt.size()) + i;
-    made.push_back(TokenOf(state, seed, position, sample));
-    state = Fold(state, Word(made.back(), position));
-  }
-  return made;
+  GenerateRequest request;
+  request.prompt.assign(prompt.begin(), prompt.end());
+  request.sampling.seed = seed;
+  return Answer(request, count, sample);
 }
 
 SimTokenizer::SimTokenizer() {

@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/model/generate_request.h"
 #include "common/model/kv_layout.h"
 #include "common/model/text/tokenizer.h"
 #include "common/model/token_frame.h"
+#include "kernels/api/step_plan.h"
 
 namespace penstock {
 
@@ -25,15 +27,24 @@ class SimModel {
   static uint64_t Word(TokenId token, int position);
   // Folds words in order of position.
   static uint64_t Fold(uint64_t state, uint64_t word);
-  static TokenId TokenOf(uint64_t state, uint64_t seed, uint64_t position,
-                         uint32_t sample = 0);
+  // What is drawn after that history, as a sampler would: of nothing but the
+  // history where it is greedy, else of seed, sample and position too; of which
+  // tokens were there how often, in prompt and answer, with penalties; of what
+  // the draw before left, with mirostat. `looks_back` may be null where nothing
+  // looks back.
+  static SampledToken Draw(uint64_t state, const SamplingParams& params,
+                           uint64_t position, uint32_t sample,
+                           const SampleHistory* looks_back);
   // Of every token, by id: a log-softmax of hashes.
   static std::vector<float> Logprobs(uint64_t state);
   static uint64_t StateOf(absl::Span<const TokenId> history);
   // What a backend says of `token` and the best `best`, ties by id.
   static TokenLogprobs Compare(uint64_t state, TokenId token, int best);
 
-  // `count` tokens after `prompt`.
+  // `count` tokens of one of a request's answers, without regard to stops.
+  static std::vector<TokenId> Answer(const GenerateRequest& request, int count,
+                                     uint32_t sample = 0);
+  // The same of a request that asks for nothing but its seed.
   static std::vector<TokenId> Generate(absl::Span<const TokenId> prompt,
                                        int count, uint64_t seed,
                                        uint32_t sample = 0);

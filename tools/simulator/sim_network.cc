@@ -161,7 +161,7 @@ bool SimNetwork::Strikes(FaultKind kind, const SimNode& from,
   if (paths_.empty()) return false;
   const double chance = paths_.Chance(kind, from.name, to.name);
   if (chance <= 0 || random_.Uniform() >= chance) return false;
-  ++strikes_;
+  ++strikes_[kind];
   return true;
 }
 

@@ -142,7 +142,7 @@ class SimNetwork {
   // It would change memory now, whoever owns the block.
   bool MayLand(const PageInFlight& page);
   // Faults that have struck so far, of those that are a matter of chance.
-  int64_t strikes() const { return strikes_; }
+  const std::map<FaultKind, int64_t>& strikes() const { return strikes_; }
 
   // Called for each control message before it is sent: false drops it.
   std::function<bool(const WorkerKey& from, const WorkerKey& to,
@@ -207,7 +207,7 @@ class SimNetwork {
   std::shared_ptr<std::map<uint64_t, PageInFlight>> pages_ =
       std::make_shared<std::map<uint64_t, PageInFlight>>();
   uint64_t next_page_ = 1;
-  int64_t strikes_ = 0;
+  std::map<FaultKind, int64_t> strikes_;
   // Of dead processes, whose objects may still name them.
   std::vector<std::unique_ptr<SimStreamHandler>> dead_;
 };

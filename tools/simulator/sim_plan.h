@@ -32,7 +32,8 @@ struct SimRequest {
   int prompt_logprobs = -1;
   double temperature = 1;
   bool penalties = false;  // frequency, presence and repetition
-  std::string stop;        // a stop string without spaces; empty: none
+  bool mirostat = false;
+  std::string stop;  // a stop string without spaces; empty: none
   int priority = 0;
   absl::Duration timeout = absl::InfiniteDuration();
   absl::Duration cancel_after = absl::InfiniteDuration();
@@ -49,9 +50,17 @@ struct SimPlan {
   absl::Duration drain_bound = absl::Minutes(2);
 };
 
-// How a plan's workers prefer transports: shared memory before TCP.
+// How a plan's workers prefer transports: the nearest first.
 constexpr int SimPreference(TransportKind kind) {
-  return kind == TransportKind::kShm ? 20 : 0;
+  switch (kind) {
+    case TransportKind::kInproc:
+      return 40;
+    case TransportKind::kShm:
+      return 20;
+    case TransportKind::kTcp:
+      break;
+  }
+  return 0;
 }
 
 // Makes the request that a run submits; `max_tokens` is left as it is.

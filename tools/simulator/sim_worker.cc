@@ -37,6 +37,7 @@ SimWorker::SimWorker(SimWorkerOptions options, SimNetwork* network,
   core.vocab_size = SimModel::kVocabulary;
   core.engine = options_.engine;
   core.handoff = options_.handoff;
+  core.cache_event_ring = options_.cache_events;
   WorkerCorePorts ports;
   ports.backend = backend_.get();
   ports.peers = peers_.get();
@@ -75,20 +76,26 @@ void SimWorker::Settle() {
   if (options_.recount) core_->pool().CheckConservation();
 }
 
-void SimWorker::TakeBlocks(int count) {
+void SimWorker::TakeBlocks(int64_t id, int count) {
   BlockPool& pool = core_->pool();
   auto taken = pool.TryAllocate(std::min(count, pool.free()));
   CHECK(taken.has_value()) << "free blocks are there to be had";
-  for (BlockHold& hold : *taken) taken_.push_back(std::move(hold));
+  taken_[id] = *std::move(taken);
+}
+
+int SimWorker::taken_blocks() const {
+  size_t taken = 0;
+  for (const auto& [id, holds] : taken_) taken += holds.size();
+  return static_cast<int>(taken);
 }
 
 absl::Status SimWorker::CheckBlocks() const {
   BlockCensus census(&core_->pool());
   core_->CountBlocks(census);
-  census.Add(taken_);
+  for (const auto& [id, holds] : taken_) census.Add(holds);
   return census.Compare();
 }
 
-void SimWorker::GiveBlocksBack() { taken_.clear(); }
+void SimWorker::GiveBlocksBack(int64_t id) { taken_.erase(id); }
 
 }  // namespace penstock

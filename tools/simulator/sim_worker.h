@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct SimWorkerOptions {
   SimBackend::Options backend;
   EngineOptions engine;
   HandoffOptions handoff;
+  int cache_events = 16384;  // kept for a router that missed some
   std::vector<SimTransportOptions> transports;  // empty: TCP alone
   // Recount the blocks after every event: each is looked at.
   bool recount = true;
@@ -50,12 +52,12 @@ class SimWorker {
   // Runs the core until it has nothing more to do at this instant.
   void Settle();
 
-  // Takes so many of its free blocks away, and gives all taken ones back.
-  void TakeBlocks(int count);
-  void GiveBlocksBack();
+  // Takes so many of its free blocks away, and gives those back.
+  void TakeBlocks(int64_t id, int count);
+  void GiveBlocksBack(int64_t id);
   // Everybody who holds blocks against what the pool counts.
   absl::Status CheckBlocks() const;
-  int taken_blocks() const { return static_cast<int>(taken_.size()); }
+  int taken_blocks() const;
 
  private:
   const SimWorkerOptions options_;
@@ -66,7 +68,7 @@ class SimWorker {
   std::unique_ptr<PeerNetwork> peers_;
   std::vector<std::unique_ptr<KvTransport>> transports_;
   std::unique_ptr<WorkerCore> core_;
-  std::vector<BlockHold> taken_;
+  std::map<int64_t, std::vector<BlockHold>> taken_;
 };
 
 }  // namespace penstock

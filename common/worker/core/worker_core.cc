@@ -215,7 +215,7 @@ WorkerLoad WorkerCore::Load() const {
                          (decode_ != nullptr ? decode_->waiting() : 0);
   load.active_requests = engine.running;
   load.queued_tokens = engine.queued_tokens;
-  load.free_blocks = counts.free + counts.cached + kept_.Reclaimable(pool_);
+  load.free_blocks = counts.free + counts.cached + pool_.kept();
   load.total_blocks = pool_.total();
   load.step_time = engine.step_time;
   return load;
@@ -241,6 +241,7 @@ absl::Status WorkerCore::CheckBounds() const {
         absl::StrCat("routers hear of ", cache_log_.cached(),
                      " cached blocks, the cache has ", cache_.size()));
   }
+  RETURN_IF_ERROR(within("requests kept", kept_.size(), KeptKv::kMostRequests));
   if (decode_ == nullptr) return absl::OkStatus();
   // One more than the limit may be there: a leg without its offer.
   RETURN_IF_ERROR(within("transfers that wait for credit",

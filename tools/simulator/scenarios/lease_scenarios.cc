@@ -100,7 +100,8 @@ ScenarioResult NothingLandsAfterTheLease(uint64_t seed) {
   }
   run.Equal("failed by name", lost, 4);
   run.Equal("finished", run.Finished(), 60);
-  run.Equal("pages that came late", run.cluster().network().strikes(), 8);
+  run.Equal("pages that came late",
+            run.cluster().network().strikes().at(FaultKind::kLateWrite), 8);
   run.Equal("of them landed", landed_late, 0);
   return run.Finish();
 }
