@@ -31,11 +31,11 @@ void DiskTier::OpenSegment() {
     if (options_.sync == DiskSync::kNever) return absl::OkStatus();
     return directory_->Sync();
   };
-  io_->Submit(
-      {std::move(make), [this, number, file](const absl::Status& status) {
-         Post(
-             [this, number, file, status] { OnOpened(number, *file, status); });
-       }});
+  io_->Submit({std::move(make), [this, number, file](absl::Status status) {
+                 Post([this, number, file, status = std::move(status)] {
+                   OnOpened(number, *file, status);
+                 });
+               }});
 }
 
 void DiskTier::OnOpened(uint64_t number, std::shared_ptr<SegmentFile> file,
@@ -84,15 +84,15 @@ void DiskTier::Clean() {
 
 void DiskTier::StartCopy(std::shared_ptr<DiskCopy> copy) {
   ++copying_;
-  auto ended = [this, copy](const absl::Status& status) {
+  auto ended = [this, copy](absl::Status status) {
     copy->bytes = {};
-    Post([this, copy, status] { OnCopied(*copy, status); });
+    Post([this, copy, status = std::move(status)] { OnCopied(*copy, status); });
   };
   DiskIo::Transfer read = copy->ReadIt();
   io_->Submit({std::move(read), [this, copy, ended](absl::Status status) {
                  if (status.ok()) status = copy->Turn(options_.worker.hasher);
                  if (!status.ok()) {
-                   ended(status);
+                   ended(std::move(status));
                    return;
                  }
                  io_->Submit({copy->WriteIt(), ended});

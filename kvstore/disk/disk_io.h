@@ -34,7 +34,8 @@ class DiskIo {
 
   struct Task {
     std::variant<Transfer, Call> work;
-    // Called once, on a thread of the DiskIo; may submit.
+    // Called once, on a thread of the DiskIo; may submit. The status is to be
+    // moved on, not shared: a thread sanitizer cannot see how it is counted.
     std::function<void(absl::Status)> done;
   };
 

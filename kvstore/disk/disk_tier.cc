@@ -190,16 +190,18 @@ void DiskTier::StartRead(std::shared_ptr<Read> read) {
     transfer.pieces.push_back(PieceOf(piece));
   }
   const Instant began = options_.clock->Now();
-  io_->Submit(
-      {std::move(transfer), [this, read, began](absl::Status status) {
-         if (status.ok()) {
-           status = VerifyRecord(read->header, *read->file, read->from.slot,
-                                 &read->what.key, ReadOnly(read->bytes),
-                                 options_.worker.hasher);
-         }
-         const absl::Duration took = options_.clock->Now() - began;
-         Post([this, read, status, took] { OnRead(*read, status, took); });
-       }});
+  io_->Submit({std::move(transfer), [this, read, began](absl::Status status) {
+                 if (status.ok()) {
+                   status =
+                       VerifyRecord(read->header, *read->file, read->from.slot,
+                                    &read->what.key, ReadOnly(read->bytes),
+                                    options_.worker.hasher);
+                 }
+                 const absl::Duration took = options_.clock->Now() - began;
+                 Post([this, read, status = std::move(status), took] {
+                   OnRead(*read, status, took);
+                 });
+               }});
 }
 
 void DiskTier::OnRead(const Read& read, absl::Status status,
@@ -263,8 +265,10 @@ void DiskTier::StartWrite(std::shared_ptr<Write> write, SegmentSlot slot) {
                                        options_.worker.hasher);
     return absl::OkStatus();
   };
-  auto written = [this, write](const absl::Status& status) {
-    Post([this, write, status] { OnWritten(*write, status); });
+  auto written = [this, write](absl::Status status) {
+    Post([this, write, status = std::move(status)] {
+      OnWritten(*write, status);
+    });
   };
   io_->Submit({std::move(label), [this, write, written](const absl::Status&) {
                  DiskIo::Transfer transfer;
