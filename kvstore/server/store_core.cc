@@ -12,6 +12,8 @@ namespace penstock {
 namespace {
 
 constexpr size_t kMostWaiting = 1024;
+// Pages on their way to workers.
+constexpr size_t kMostPosts = 1 << 16;
 
 }  // namespace
 
@@ -98,7 +100,10 @@ absl::Status StoreCore::On(SessionId, const StoreHello&) {
 absl::Status StoreCore::On(SessionId session, const StoreLookup& lookup) {
   StoreFound found{lookup.id, 0};
   for (BlockHash hash : lookup.chain) {
-    if (!pages_.contains(hash) && !HeldBelow(hash)) break;
+    if (!pages_.contains(hash) && FindSaving(hash) == nullptr &&
+        !HeldBelow(hash)) {
+      break;
+    }
     policy_.Use(hash);
     ++found.blocks;
   }
@@ -108,6 +113,10 @@ absl::Status StoreCore::On(SessionId session, const StoreLookup& lookup) {
 
 absl::Status StoreCore::On(SessionId session, const StoreGet& get) {
   ++stats_.gets;
+  if (posts_.size() >= kMostPosts) {
+    TellGot(session, get.id, absl::StatusCode::kUnavailable);
+    return absl::OkStatus();
+  }
   const BlockHash hash = get.key.hash;
   bool other = false;
   if (auto it = pages_.find(hash); it != pages_.end()) {
@@ -122,6 +131,13 @@ absl::Status StoreCore::On(SessionId session, const StoreGet& get) {
     ++stats_.bad_pages;
     Drop(hash);
     other = true;
+  }
+  if (const Saving* saving = FindSaving(hash);
+      saving != nullptr && saving->key == get.key) {
+    ++stats_.hits;
+    Send({session, get, pool_.Pin(saving->hold.ref()), saving->checksum,
+          saving->key});
+    return absl::OkStatus();
   }
   for (auto& [ticket, loading] : loading_) {
     if (loading.key == get.key) {
@@ -233,17 +249,16 @@ absl::Status StoreCore::On(SessionId session, const StoreGiveUp& give_up) {
 }
 
 BlockHold StoreCore::TakeBlock() {
-  std::erase_if(freeing_, [this](BlockIndex block) {
-    return pool_.StateOf(block) != BlockState::kInTransfer;
-  });
+  std::erase_if(freeing_,
+                [this](BlockRef block) { return !pool_.IsLive(block); });
   while (pool_.free() == 0 && freeing_.empty()) {
     const std::optional<BlockHash> victim = policy_.Evict();
     if (!victim.has_value()) return {};
     auto it = pages_.find(*victim);
-    const BlockIndex block = it->second.hold.index();
+    const BlockRef block = it->second.hold.ref();
     pages_.erase(it);
     ++stats_.evicted;
-    if (pool_.StateOf(block) == BlockState::kInTransfer) freeing_.insert(block);
+    if (pool_.IsLive(block)) freeing_.insert(block);
   }
   auto taken = pool_.TryAllocate(1);
   return taken.has_value() ? std::move(taken->front()) : BlockHold();

@@ -137,10 +137,13 @@ class StoreCore {
     TransferPin pin;
     std::vector<Asker> askers;
   };
+  // A page on its way below: there until it is there, whatever memory gives up.
   struct Saving {
     TierKey key;
+    uint64_t checksum = 0;
     absl::Duration recompute;
     BlockHold hold;
+    TransferPin pin;
   };
 
   struct Waiting {
@@ -157,6 +160,8 @@ class StoreCore {
   void Tell(SessionId session, StoreReply reply);
   void TellGot(SessionId session, uint64_t id, absl::StatusCode code);
   bool HeldBelow(BlockHash hash);
+  // Null: none of this hash is on its way below.
+  const Saving* FindSaving(BlockHash hash) const;
   // A free block, if need be one whose page goes; empty: not now, all are in
   // use or soon free.
   BlockHold TakeBlock();
@@ -187,12 +192,12 @@ class StoreCore {
   std::map<TransferId, Granted> grants_;
   std::map<std::pair<size_t, PostId>, Sending> posts_;
   std::map<TierTicket, Loading> loading_;
-  std::map<TierTicket, TransferPin> writing_;
+  std::map<TierTicket, Saving> writing_;
   std::deque<Saving> unsaved_;
   // Pages to come, or to be brought up, for which there is no block yet.
   std::deque<Waiting> waiting_;
   // Blocks whose pages went while they were being read: soon free.
-  std::set<BlockIndex> freeing_;
+  std::set<BlockRef> freeing_;
   bool draining_ = false;
   Stats stats_;
 };

@@ -31,6 +31,9 @@ absl::Status StoreHost::Prepare(const StoreHello& hello) {
         absl::StrCat("memory is ", options_.memory_bytes,
                      " bytes; one page of this model takes ", block));
   }
+  // An earlier try may have ended half-way.
+  disk_.reset();
+  transports_.clear();
   identity_ = {hello.layout.id(), hello.content, hello.numerics};
   ASSIGN_OR_RETURN(memory_, ArenaMemory::Create(blocks * block));
   TransportOptions worker;

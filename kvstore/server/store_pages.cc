@@ -53,7 +53,7 @@ void StoreCore::EndGrants(Instant now) {
       continue;
     }
     ++stats_.puts;
-    Save({ended.key, ended.recompute, ended.hold.Share()});
+    Save({ended.key, *ended.checksum, ended.recompute, ended.hold.Share(), {}});
     Admit({ended.key, *ended.checksum, std::move(ended.hold), ended.recompute});
   }
 }
@@ -63,11 +63,22 @@ void StoreCore::Save(Saving saving) {
   const TierStored stored =
       ports_.below->Store(saving.key, saving.hold.ref(), saving.recompute);
   if (stored.verdict == TierStoreVerdict::kTaken) {
-    writing_[stored.ticket] = pool_.Pin(saving.hold.ref());
+    saving.pin = pool_.Pin(saving.hold.ref());
+    writing_[stored.ticket] = std::move(saving);
   } else if (stored.verdict == TierStoreVerdict::kBusy &&
              unsaved_.size() < kMostUnsaved) {
     unsaved_.push_back(std::move(saving));
   }
+}
+
+const StoreCore::Saving* StoreCore::FindSaving(BlockHash hash) const {
+  for (const auto& [ticket, saving] : writing_) {
+    if (saving.key.hash == hash) return &saving;
+  }
+  for (const Saving& saving : unsaved_) {
+    if (saving.key.hash == hash) return &saving;
+  }
+  return nullptr;
 }
 
 void StoreCore::OnBelow(const TierCompletion& completion) {

@@ -1,10 +1,13 @@
 // The shared store beyond what every tier promises: several workers, a store
 // that goes and comes back, workers that go, other models.
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "common/env/random.h"
 #include "gtest/gtest.h"
 #include "tests/contract/remote_bench.h"
 
@@ -51,6 +54,41 @@ TEST_F(RemoteTierTest, AStoreWithADiskServesAfterARestart) {
   tier.AwaitAttached(true);
   EXPECT_EQ(bench_.Lookup(tier, keys), 10);
   for (const TierKey& key : keys) EXPECT_TRUE(bench_.Fetch(tier, key).ok());
+}
+
+// Bits flipped in the files under an open store whose memory holds four pages:
+// TierBench CHECKs that what is served is right.
+TEST_F(RemoteTierTest, FlippedBitsBelowTheStoreAreNeverServed) {
+  const auto keys = bench_.Chain(1, 40);
+  const auto store = StartStore({.memory_bytes = 4 * bench_.page_bytes(),
+                                 .disk_directory = folder_.path()});
+  AttachedTier tier(bench_, store->address(), TransportKind::kShm);
+  bench_.StoreAll(tier, keys);
+  EXPECT_EQ(bench_.Lookup(tier, keys), 40);
+  SeededRandom random(11);
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(folder_.path())) {
+    if (entry.path().extension() != ".pkv") continue;
+    std::fstream file(entry.path(),
+                      std::ios::in | std::ios::out | std::ios::binary);
+    for (int i = 0; i < 30; ++i) {
+      const auto at = static_cast<std::streamoff>(
+          random.Below(std::filesystem::file_size(entry.path())));
+      file.seekg(at);
+      const int byte = file.get();
+      file.seekp(at);
+      file.put(static_cast<char>(byte ^ (1 << random.Below(8))));
+    }
+  }
+  int served = 0, bad = 0;
+  for (const TierKey& key : keys) {
+    const absl::Status status = bench_.Fetch(tier, key);
+    served += status.ok();
+    bad += absl::IsDataLoss(status);
+  }
+  EXPECT_GT(served, 0);
+  EXPECT_GT(bad, 0);
+  EXPECT_GE(store->Report().bad_pages, static_cast<uint64_t>(bad));
 }
 
 TEST_F(RemoteTierTest, WhatIsUnderWayEndsWhenTheStoreGoes) {

@@ -122,7 +122,8 @@ TEST_P(TierConformanceTest, ACancelledFetchStillEndsPageByPage) {
   for (int i = 0; i < 20; ++i) {
     const TierCompletion done = bench_.Await(*tier_);
     EXPECT_TRUE(ended.insert(done.page).second);
-    EXPECT_TRUE(done.status.ok() || absl::IsCancelled(done.status));
+    EXPECT_TRUE(done.status.ok() || absl::IsCancelled(done.status))
+        << done.status;
     if (done.status.ok()) {
       EXPECT_TRUE(bench_.Holds(done.page, keys[done.page]));
     }
