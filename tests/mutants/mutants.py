@@ -28,11 +28,21 @@ import scratch as scratch_lib
 import sites as sites_lib
 import weave as weave_lib
 
-FOLDERS = (
-    'common/cost', 'common/engine', 'common/peer', 'common/schedule',
-    'common/transfer', 'common/worker/core', 'decode_worker/core',
-    'kvstore/core', 'prefill_worker/core', 'router/core',
-    'router/core/admission', 'router/core/prefix')
+
+def _core_folders():
+    """Of the libraries that decide something in a service: ranks 15 to 27."""
+    found = []
+    for path in sorted(scratch_lib.ROOT.glob('*/**/CMakeLists.txt')):
+        folder = str(path.parent.relative_to(scratch_lib.ROOT))
+        ranks = re.findall(r'project_library\(\S+ LAYER (\d+)',
+                           path.read_text())
+        if any(15 <= int(rank) < 28 for rank in ranks) and not re.search(
+                r'(^|/)(testing|build)(/|$)', folder):
+            found.append(folder)
+    return tuple(found)
+
+
+FOLDERS = _core_folders()
 _SEEDED = pathlib.Path(__file__).resolve().parent / 'seeded'
 # Of the simulator's random runs, when nothing else has noticed.
 _RANDOM_SEEDS = '1..40'
