@@ -97,6 +97,45 @@ TEST_F(SequenceTest, HeldTextComesWithTheEnd) {
   EXPECT_EQ(last.token.text + last.final_text, "xy");
 }
 
+// SentencePiece's: the space that begins a text is none of it.
+class StrippingTokenizer : public Tokenizer {
+ public:
+  explicit StrippingTokenizer(const Tokenizer* tokenizer)
+      : tokenizer_(tokenizer) {}
+  absl::StatusOr<std::vector<TokenId>> EncodeRuns(
+      absl::Span<const TextRun> runs) const override {
+    return tokenizer_->EncodeRuns(runs);
+  }
+  absl::string_view TokenBytes(TokenId id) const override {
+    return tokenizer_->TokenBytes(id);
+  }
+  bool IsSpecial(TokenId id) const override {
+    return tokenizer_->IsSpecial(id);
+  }
+  int vocab_size() const override { return tokenizer_->vocab_size(); }
+  const std::vector<TokenId>& stop_tokens() const override {
+    return tokenizer_->stop_tokens();
+  }
+  TokenId bos() const override { return tokenizer_->bos(); }
+  TokenId eos() const override { return tokenizer_->eos(); }
+  bool add_bos() const override { return false; }
+  bool strip_first_space() const override { return true; }
+
+ private:
+  const Tokenizer* tokenizer_;
+};
+
+TEST_F(SequenceTest, ATextBeginsAfterAControlToken) {
+  const StrippingTokenizer stripping(tokenizer_.get());
+  for (bool begins : {false, true}) {
+    request_.prompt = {'a', begins ? kEnd : TokenId{'b'}};
+    Sequence sequence(request_, BlockHash(9), &stripping, 64);
+    std::string text = sequence.Append({' '}).token.text;
+    text += sequence.Append({'x'}).token.text;
+    EXPECT_EQ(text, begins ? "x" : " x");
+  }
+}
+
 TEST_F(SequenceTest, MirostatsStateIsDeliveredWhenItIsOn) {
   request_.sampling.mirostat = {.on = true, .tau = 3};
   EXPECT_EQ(Make().Append({'x', {}, 5}).token.mirostat_mu, 5);
