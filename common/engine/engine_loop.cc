@@ -12,7 +12,13 @@
 namespace penstock {
 
 EngineLoop::EngineLoop(EngineOptions options, Ports ports)
-    : options_(options), ports_(ports) {
+    : options_(options),
+      ports_(ports),
+      cost_(*CostModel::Create(options.cost)),
+      traffic_({ports.tier, ports.pool, ports.cache, &cost_, ports.probe,
+                ports.backend->kv_layout().block_bytes()},
+               options.max_tier_stores) {
+  CHECK(ports_.tier == nullptr || ports_.timers != nullptr);
   const BackendCaps& caps = ports_.backend->caps();
   options_.max_rows = std::min(options_.max_rows, caps.max_rows);
   options_.max_sequences = std::min(options_.max_sequences, caps.max_sequences);
@@ -20,7 +26,12 @@ EngineLoop::EngineLoop(EngineOptions options, Ports ports)
         options_.prefill_chunk > 0);
 }
 
-EngineLoop::~EngineLoop() = default;
+EngineLoop::~EngineLoop() {
+  for (auto& [id, entry] : entries_) {
+    EndAsking(entry);
+    if (entry.fetch.has_value()) EndFetch(entry, false);
+  }
+}
 
 absl::Status EngineLoop::CheckFits(int tokens) const {
   return CheckFits(tokens, BlocksFor(tokens));
@@ -68,6 +79,11 @@ absl::StatusOr<SequenceId> EngineLoop::Add(std::unique_ptr<Sequence> sequence,
 std::unique_ptr<Sequence> EngineLoop::Remove(SequenceId id) {
   auto it = entries_.find(id);
   if (it == entries_.end()) return nullptr;
+  EndAsking(it->second);
+  if (it->second.fetch.has_value()) {
+    Sometimes<"a sequence left while its pages came up">();
+    EndFetch(it->second, false);
+  }
   std::unique_ptr<Sequence> sequence = std::move(it->second.sequence);
   entries_.erase(it);
   bool planned = std::any_of(planned_.begin(), planned_.end(),
@@ -125,11 +141,15 @@ EngineLoad EngineLoop::load() const {
 void EngineLoop::CountBlocks(BlockCensus& census) const {
   for (const auto& [id, entry] : entries_) census.Add(entry.sequence->blocks);
   census.Add(until_step_ends_);
+  traffic_.CountBlocks(census);
 }
 
 bool EngineLoop::Tick() {
-  bool progress = DrainBackend();
+  bool progress = PollTier();
+  progress |= DrainBackend();
   if (!in_flight_) progress |= SubmitNext();
+  // After the step has its blocks: these are in nobody's way.
+  progress |= traffic_.StoreCold();
   return progress;
 }
 
@@ -167,6 +187,7 @@ SequenceView EngineLoop::ViewOf(SequenceId id, const Entry& entry) const {
   view.blocks = static_cast<int>(s.blocks.size());
   view.running = entry.running;
   view.parked = entry.parked;
+  view.limit = LimitOf(entry);
   view.copies_tail = entry.running && CopiesTail(s);
   return view;
 }
@@ -176,7 +197,11 @@ SharedBlocks EngineLoop::SharedOf(const Entry& entry) const {
   SharedBlocks shared;
   if (entry.running) {
     for (const BlockHold& hold : s.blocks) {
-      shared.held += ports_.pool->Users(hold.ref()) > 1;
+      // The tier, too, holds what it still writes.
+      shared.held +=
+          ports_.pool->Users(hold.ref()) > 1 ||
+          (entry.fetch.has_value() &&
+           ports_.pool->StateOf(hold.index()) == BlockState::kInTransfer);
     }
   } else {
     const PrefixCache::Found found =
@@ -199,6 +224,8 @@ int EngineLoop::ReusableBlocks(const Sequence& s) const {
 
 void EngineLoop::Preempt(Entry& entry) {
   Sequence& s = *entry.sequence;
+  EndAsking(entry);
+  if (entry.fetch.has_value()) EndFetch(entry, false);
   s.blocks.clear();
   s.computed = 0;
   s.published = 0;
@@ -207,17 +234,19 @@ void EngineLoop::Preempt(Entry& entry) {
   ports_.probe->Preempted();
 }
 
-void EngineLoop::Admit(Entry& entry) {
+void EngineLoop::Admit(SequenceId id, Entry& entry) {
   Sequence& s = *entry.sequence;
   s.blocks = ports_.cache->Match(s.root(), s.tokens(), ReusableBlocks(s));
   s.computed = static_cast<int>(s.blocks.size()) * kBlockTokens;
   s.published = static_cast<int>(s.blocks.size());
   entry.running = true;
+  entry.first_look = !s.looked_up;
   if (!s.looked_up) {
     s.looked_up = true;
     s.cached_tokens = std::min(s.computed, s.prompt_tokens());
     ports_.probe->PrefixLooked(s.prompt_tokens(), s.cached_tokens);
   }
+  AcquireFromTier(id, entry);
 }
 
 void EngineLoop::Publish(Sequence& s) {

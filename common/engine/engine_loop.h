@@ -12,15 +12,20 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/id.h"
+#include "common/cost/cost_model.h"
 #include "common/engine/engine_probe.h"
 #include "common/engine/kept_kv.h"
 #include "common/engine/sequence.h"
+#include "common/engine/tier_fetch.h"
+#include "common/engine/tier_traffic.h"
 #include "common/env/clock.h"
+#include "common/env/timers.h"
 #include "common/model/token_frame.h"
 #include "common/schedule/batch_policy.h"
 #include "kernels/api/backend.h"
 #include "kvstore/core/block_census.h"
 #include "kvstore/core/block_pool.h"
+#include "kvstore/core/kv_tier.h"
 #include "kvstore/core/prefix_cache.h"
 
 namespace penstock {
@@ -31,6 +36,14 @@ struct EngineOptions {
   int prefill_chunk = 256;  // rows of one prefill in a step
   int max_waiting = 512;    // sequences that may queue
   int watermark_blocks = 1;
+  // Pages that go down to the tier at a time.
+  int max_tier_stores = 8;
+  // A sequence waits so long for a tier that has to ask what it holds.
+  absl::Duration tier_answer_timeout = absl::Milliseconds(20);
+  // A fetch may take so long, and longer the longer it was predicted to take.
+  absl::Duration tier_fetch_timeout = absl::Seconds(1);
+  // What computing a prompt costs here, before any step was measured.
+  CostCoefficients cost = {};
 };
 
 // What happens to one sequence. Called on the engine thread from inside Tick;
@@ -90,8 +103,11 @@ class EngineLoop {
     const BlockHasher* hasher = nullptr;
     const Clock* clock = nullptr;
     EngineProbe* probe = nullptr;
-    KeptKv* kept = nullptr;  // given up to whoever needs room; null: none
+    KeptKv* kept = nullptr;    // given up to whoever needs room; null: none
+    KvTier* tier = nullptr;    // below the pool; null: none
+    Timers* timers = nullptr;  // with a tier; ticks follow what they run
   };
+  // Precondition: options.cost makes a CostModel.
   EngineLoop(EngineOptions options, Ports ports);
   ~EngineLoop();
 
@@ -120,11 +136,15 @@ class EngineLoop {
   // The same for something that needs `blocks` for them.
   absl::Status CheckFits(int tokens, int64_t blocks) const;
 
-  // Polls the backend and submits the next step. True when either did anything.
+  // Polls tier and backend, submits the next step and sends cold pages down.
+  // True when any of it did anything.
   bool Tick();
 
-  // A sequence is here, or a step still uses blocks of one that was.
-  bool busy() const { return in_flight_ || !entries_.empty(); }
+  // A sequence is here, or a step still uses blocks of one that was, or pages
+  // are on their way between the pool and the tier.
+  bool busy() const {
+    return in_flight_ || !entries_.empty() || !traffic_.idle();
+  }
   EngineLoad load() const;
   // Of its sequences, and what a step in flight still needs.
   void CountBlocks(BlockCensus& census) const;
@@ -140,6 +160,11 @@ class EngineLoop {
     bool parked = false;
     bool scheduled = false;
     Instant queued_at;
+    // Admitted, and waits for the tier to say what it holds; the timer that
+    // ends the waiting.
+    TimerId asking = 0;
+    bool first_look = false;  // what is found counts for the prompt
+    std::optional<TierFetch> fetch;
   };
   struct PlannedRows {
     SequenceId id;
@@ -147,6 +172,7 @@ class EngineLoop {
     // Into the step's samples and scores.
     int first_sample = 0, samples = 0;
     int first_score = 0, scores = 0;
+    int behind = 0;  // positions before the rows
   };
 
   bool DrainBackend();
@@ -155,7 +181,23 @@ class EngineLoop {
   SequenceView ViewOf(SequenceId id, const Entry& entry) const;
   SharedBlocks SharedOf(const Entry& entry) const;
   void Preempt(Entry& entry);
-  void Admit(Entry& entry);
+  void Admit(SequenceId id, Entry& entry);
+  // The first position that the sequence computes not before pages have come.
+  int LimitOf(const Entry& entry) const;
+  bool PollTier();
+  // Fetches what the tier has of an admitted sequence, if that is quicker than
+  // computing it, or waits for the tier to say.
+  void AcquireFromTier(SequenceId id, Entry& entry);
+  void StartFetch(SequenceId id, Entry& entry, const TierLookup& below);
+  void EndAsking(Entry& entry);
+  void GiveUpFetch(SequenceId id);
+  // Lets go of what is still to come. `entry` keeps its blocks up to the first
+  // that has not come.
+  void EndFetch(Entry& entry, bool late);
+  // Goes on past pages that have come. True when there were some.
+  bool SkipFetched(Entry& entry);
+  void MeasurePace(const std::vector<PlannedRows>& planned,
+                   absl::Duration took);
   int ReusableBlocks(const Sequence& sequence) const;
   bool CopiesTail(const Sequence& sequence) const;
   // Blocks that are free now, or would be by eviction and by giving up what is
@@ -183,6 +225,9 @@ class EngineLoop {
   // sources of its copies.
   std::vector<BlockHold> until_step_ends_;
   absl::Duration step_time_;
+  CostModel cost_;
+  double pace_ = 1;  // measured time of prompt steps by what cost_ says
+  TierTraffic traffic_;
 };
 
 }  // namespace penstock

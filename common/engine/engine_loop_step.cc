@@ -55,6 +55,7 @@ void EngineLoop::AddRows(SequenceId id, Entry& entry, int rows,
                          StepPlan& plan) {
   Sequence& s = *entry.sequence;
   PlannedRows planned{id, rows};
+  planned.behind = s.computed;
   SequenceRows part;
   part.first_row = static_cast<int32_t>(plan.tokens.size());
   part.rows = rows;
@@ -93,7 +94,12 @@ bool EngineLoop::SubmitNext() {
   Instant now = ports_.clock->Now();
   BatchDecision decision = ports_.policy->Plan(View(), now);
   for (SequenceId id : decision.preempt) Preempt(entries_.at(id));
-  for (SequenceId id : decision.admit) Admit(entries_.at(id));
+  bool fetches = false;
+  for (SequenceId id : decision.admit) {
+    Entry& entry = entries_.at(id);
+    Admit(id, entry);
+    fetches |= LimitOf(entry) != TierFetch::kNoLimit;
+  }
   StepPlan plan;
   plan.step = next_step_;
   plan.block_table.reserve(table_size_);
@@ -101,7 +107,9 @@ bool EngineLoop::SubmitNext() {
   for (const BatchDecision::Rows& rows : decision.rows) {
     Entry& entry = entries_.at(rows.id);
     Sequence& s = *entry.sequence;
-    int count = std::min(rows.rows, s.length() - s.computed);
+    const int end = std::min(s.length(), LimitOf(entry));
+    const int count = std::min(rows.rows, end - s.computed);
+    if (count <= 0) continue;  // its pages come first
     if (!GrowBlocks(entry, s.computed + count, plan)) {
       // Fewer blocks could be evicted than the view promised. One that holds
       // none yet goes back to the queue.
@@ -117,8 +125,9 @@ bool EngineLoop::SubmitNext() {
   }
   if (plan.tokens.empty()) {
     until_step_ends_.clear();
-    // What was given up may be what another waits for.
-    return !decision.preempt.empty();
+    // What was given up may be what another waits for, and rows that were
+    // meant for one that fetches are another's.
+    return !decision.preempt.empty() || fetches;
   }
   ++next_step_;
   in_flight_ = true;
@@ -157,6 +166,7 @@ void EngineLoop::FinishStep(const StepResult& result) {
     (p.rows > 1 ? prefill_rows : decode_rows) += p.rows;
   }
   ports_.probe->StepFinished(prefill_rows, decode_rows, took);
+  if (result.status.ok() && decode_rows == 0) MeasurePace(planned, took);
   for (const PlannedRows& p : planned) FinishRows(p, result);
 }
 
@@ -178,6 +188,7 @@ void EngineLoop::FinishRows(const PlannedRows& planned,
   s.prompt_computed_here +=
       std::min(s.computed, s.prompt_tokens()) - prompt_before;
   Publish(s);
+  SkipFetched(entry);
   listener->OnComputed(s.computed);
   // The listener may remove it at any time.
   if (DeliverScores(planned, result)) DeliverDraws(planned, result);

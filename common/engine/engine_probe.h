@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
@@ -20,6 +21,15 @@ class EngineProbe {
   virtual void Preempted() {}
   // Before an answer wrote into a block that others hold.
   virtual void BlocksCopied(int count) {}
+  // Of an admitted prompt's blocks beyond the pool: how many a tier holds, and
+  // how many of them are fetched.
+  virtual void TierLooked(int wanted, int held, int fetched) {}
+  virtual void PageFetched(uint64_t bytes) {}
+  // Computed instead: DATA_LOSS for a bad page, DEADLINE_EXCEEDED for one that
+  // came too late, else as in KvTier.
+  virtual void PageNotFetched(absl::StatusCode why) {}
+  virtual void PageStored(uint64_t bytes) {}
+  virtual void PageNotStored(absl::StatusCode why) {}
 };
 
 // What the handoff tells telemetry.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct SequenceView {
   bool copies_tail = false;
   // Computes nothing now, but may be preempted.
   bool parked = false;
+  // Computes no position from here on for now: KV of those is being fetched.
+  int limit = std::numeric_limits<int>::max();
 };
 
 // What a sequence has in common with others.

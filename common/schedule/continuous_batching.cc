@@ -26,11 +26,16 @@ class Planner {
   }
 
  private:
+  // Positions that it may compute now.
+  static int RowsLeft(const SequenceView& s) {
+    return s.running && !s.parked ? std::min(s.length, s.limit) - s.computed
+                                  : 0;
+  }
   static bool Decoding(const SequenceView& s) {
-    return s.running && !s.parked && s.length - s.computed == 1;
+    return RowsLeft(s) == 1 && s.computed + 1 == s.length;
   }
   static bool Prefilling(const SequenceView& s) {
-    return s.running && !s.parked && s.length - s.computed > 1;
+    return RowsLeft(s) > 0 && !Decoding(s);
   }
   bool Full() const {
     return rows_left_ == 0 ||
@@ -78,6 +83,8 @@ class Planner {
     size_t youngest = view_.sequences.size();
     for (size_t i = 0; i < view_.sequences.size(); ++i) {
       const SequenceView& s = view_.sequences[i];
+      // It moves by itself.
+      if (s.running && s.limit < s.length) return;
       waiting |= !s.running;
       if (s.running && s.parked && s.blocks > 0) youngest = i;
     }
@@ -102,8 +109,7 @@ class Planner {
     for (size_t i = 0; i < view_.sequences.size() && !Full(); ++i) {
       const SequenceView& s = view_.sequences[i];
       if (preempted_[i] || !Prefilling(s)) continue;
-      int rows =
-          std::min({s.length - s.computed, view_.prefill_chunk, rows_left_});
+      int rows = std::min({RowsLeft(s), view_.prefill_chunk, rows_left_});
       if (Grow(i, rows)) Take(i, rows);
     }
   }

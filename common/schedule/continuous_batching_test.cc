@@ -136,5 +136,30 @@ TEST(ContinuousBatchingTest, AStepHasItsMostSequences) {
   EXPECT_EQ(Plan(View(many, 50)).rows.size(), 8u);
 }
 
+TEST(ContinuousBatchingTest, ComputesUpToWhatIsBeingFetched) {
+  SequenceView head = Running(1, 100, 16);
+  head.limit = 32;
+  SequenceView waits = Running(2, 100, 48);
+  waits.limit = 48;
+  auto d = Plan(View({head, waits, Running(3, 40, 39)}, 20));
+  EXPECT_EQ(RowsOf(d), (std::map<uint64_t, int>{{1, 16}, {3, 1}}));
+  EXPECT_TRUE(d.preempt.empty());
+}
+
+TEST(ContinuousBatchingTest, OneThatFetchesIsNoDeadEnd) {
+  SequenceView parked = Running(1, 64, 64);
+  parked.parked = true;
+  SequenceView fetches = Running(2, 64, 16);
+  auto view = View({parked, fetches, Waiting(3, 64)}, 0);
+  view.sequences[1].limit = 16;
+  EXPECT_TRUE(Plan(view).preempt.empty());
+  // It is not in the way of an older one that has to grow, either.
+  view = View({Running(1, 17, 16), fetches}, 0);
+  view.sequences[1].limit = 16;
+  auto d = Plan(view);
+  ASSERT_EQ(d.preempt.size(), 1u);
+  EXPECT_EQ(d.preempt[0].value(), 2u);
+}
+
 }  // namespace
 }  // namespace penstock

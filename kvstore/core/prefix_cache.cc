@@ -119,14 +119,40 @@ PrefixCache::Order PrefixCache::OrderOf(const Entry& entry) {
   return {entry.last_use, -entry.depth, entry.hash, entry.block.index};
 }
 
+PrefixCache::ColdOrder PrefixCache::ColdOrderOf(const Entry& entry) {
+  return {entry.last_use, entry.depth, entry.hash, entry.block.index};
+}
+
 void PrefixCache::OnReclaimable(BlockRef block) {
   const Entry& entry = entries_[block.index];
-  if (entry.hash && entry.children == 0) leaves_.insert(OrderOf(entry));
+  if (!entry.hash) return;
+  if (entry.children == 0) leaves_.insert(OrderOf(entry));
+  if (tracks_cold_ && !entry.offered) cold_.insert(ColdOrderOf(entry));
 }
 
 void PrefixCache::OnInUse(BlockRef block) {
   const Entry& entry = entries_[block.index];
-  if (entry.hash && entry.children == 0) leaves_.erase(OrderOf(entry));
+  if (!entry.hash) return;
+  if (entry.children == 0) leaves_.erase(OrderOf(entry));
+  if (tracks_cold_ && !entry.offered) cold_.erase(ColdOrderOf(entry));
+}
+
+void PrefixCache::TrackCold() {
+  CHECK(by_hash_.empty());
+  tracks_cold_ = true;
+}
+
+std::optional<PrefixCache::ColdBlock> PrefixCache::NextCold() const {
+  if (cold_.empty()) return std::nullopt;
+  const Entry& entry = entries_[cold_.begin()->block];
+  return ColdBlock{
+      {entry.hash, entry.parent, entry.tokens}, entry.block, entry.depth};
+}
+
+void PrefixCache::SetOffered(const ColdBlock& cold) {
+  Entry& entry = entries_[cold.block.index];
+  CHECK(entry.block == cold.block && cold_.erase(ColdOrderOf(entry)) == 1);
+  entry.offered = true;
 }
 
 void PrefixCache::AddChild(Entry& parent) {
@@ -151,6 +177,7 @@ int PrefixCache::Evict(int count) {
 
 void PrefixCache::Erase(Entry& entry) {
   leaves_.erase(OrderOf(entry));
+  cold_.erase(ColdOrderOf(entry));
   const BlockHash hash = std::exchange(entry.hash, BlockHash());
   by_hash_.erase(hash);
   pool_->SetCached(entry.block, false);
@@ -174,6 +201,7 @@ void PrefixCache::Clear() {
   entries_.clear();
   by_hash_.clear();
   leaves_.clear();
+  cold_.clear();
   for (BlockRef block : blocks) pool_->SetCached(block, false);
   log_->Cleared();
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "kvstore/core/block_census.h"
 #include "kvstore/core/block_pool.h"
 #include "kvstore/core/cache_event_log.h"
+#include "kvstore/core/kv_tier.h"
 
 namespace penstock {
 
@@ -49,6 +51,21 @@ class PrefixCache : public CachedBlockObserver {
   // Frees up to `count` blocks that nobody holds; returns how many.
   int Evict(int count);
 
+  // A cached block that nobody holds, and that has not been offered to a tier
+  // below yet.
+  struct ColdBlock {
+    TierKey key;
+    BlockRef block;
+    int depth = 0;  // cached blocks before it in its chain
+  };
+  // From now on keeps count of those. Precondition: nothing is cached.
+  void TrackCold();
+  // The one used longest ago; within one use, parents before their children.
+  std::optional<ColdBlock> NextCold() const;
+  // It is cold no more, for as long as it is cached.
+  // Precondition: it came from NextCold, and nothing was changed since.
+  void SetOffered(const ColdBlock& cold);
+
   void CountBlocks(BlockCensus& census) const;
 
   int size() const { return static_cast<int>(by_hash_.size()); }
@@ -66,6 +83,7 @@ class PrefixCache : public CachedBlockObserver {
     uint64_t last_use = 0;
     int depth = 0;
     int children = 0;
+    bool offered = false;  // to a tier below
   };
   // Oldest use first; within one use the deepest first.
   struct Order {
@@ -84,7 +102,17 @@ class PrefixCache : public CachedBlockObserver {
   const Entry* Find(BlockHash parent, BlockHash hash,
                     absl::Span<const TokenId> tokens) const;
   Entry& Vacant(BlockRef block);
+  // Oldest use first; within one use the parents first.
+  struct ColdOrder {
+    uint64_t last_use;
+    int depth;
+    BlockHash hash;
+    BlockIndex block;
+    friend auto operator<=>(const ColdOrder&, const ColdOrder&) = default;
+  };
+
   static Order OrderOf(const Entry& entry);
+  static ColdOrder ColdOrderOf(const Entry& entry);
   void AddChild(Entry& parent);
   void DropChild(Entry& parent);
   void Erase(Entry& entry);
@@ -95,6 +123,8 @@ class PrefixCache : public CachedBlockObserver {
   std::vector<Entry> entries_;  // by block index, as far as any was cached
   absl::flat_hash_map<BlockHash, BlockIndex> by_hash_;
   std::set<Order> leaves_;  // reclaimable entries without children
+  bool tracks_cold_ = false;
+  std::set<ColdOrder> cold_;
   uint64_t tick_ = 0;
 };
 

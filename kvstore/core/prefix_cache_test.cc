@@ -145,5 +145,52 @@ TEST_F(PrefixCacheTest, RandomUseKeepsChainsWhole) {
   }
 }
 
+TEST_F(PrefixCacheTest, NamesColdBlocksOncePerLifeParentsFirst) {
+  cache_.TrackCold();
+  auto older = Store(Tokens(2 * kBlockTokens));
+  auto newer = Store(Tokens(kBlockTokens, 500));
+  EXPECT_FALSE(cache_.NextCold().has_value()) << "somebody holds them";
+  newer.clear();
+  older.clear();
+  std::vector<TokenId> first_tokens;
+  BlockHash parent = root_;
+  for (int depth : {0, 1, 0}) {
+    auto cold = cache_.NextCold();
+    ASSERT_TRUE(cold.has_value());
+    EXPECT_EQ(cold->depth, depth);
+    if (depth == 1) {
+      EXPECT_EQ(cold->key.parent, parent);
+    }
+    EXPECT_EQ(hasher_.Next(cold->key.parent, cold->key.tokens), cold->key.hash);
+    parent = cold->key.hash;
+    first_tokens.push_back(cold->key.tokens[0]);
+    cache_.SetOffered(*cold);
+  }
+  EXPECT_EQ(first_tokens, (std::vector<TokenId>{100, 116, 500}));
+  EXPECT_FALSE(cache_.NextCold().has_value());
+  // Used and cold again: it was offered already.
+  cache_.Match(root_, Tokens(2 * kBlockTokens), 99);
+  EXPECT_FALSE(cache_.NextCold().has_value());
+  // Evicted and computed again: it is another block.
+  EXPECT_EQ(cache_.Evict(8), 3);
+  Store(Tokens(kBlockTokens)).clear();
+  EXPECT_TRUE(cache_.NextCold().has_value());
+}
+
+TEST_F(PrefixCacheTest, WhatIsInUseOrGoneIsNotCold) {
+  cache_.TrackCold();
+  Store(Tokens(2 * kBlockTokens)).clear();
+  auto held = cache_.Match(root_, Tokens(2 * kBlockTokens), 1);
+  auto cold = cache_.NextCold();
+  ASSERT_TRUE(cold.has_value());
+  EXPECT_EQ(cold->depth, 1);
+  EXPECT_EQ(cache_.Evict(1), 1);
+  EXPECT_FALSE(cache_.NextCold().has_value());
+  held.clear();
+  EXPECT_EQ(cache_.NextCold()->depth, 0);
+  cache_.Clear();
+  EXPECT_FALSE(cache_.NextCold().has_value());
+}
+
 }  // namespace
 }  // namespace penstock

@@ -62,6 +62,18 @@ absl::Status CheckAmount(const Fault& fault) {
   }
 }
 
+absl::Status CheckTier(const SimTierOptions& tier) {
+  RETURN_IF_ERROR(InRange("tier_pages", tier.pages, 0, kMostBlocks));
+  RETURN_IF_ERROR(IsTime("tier_wait", tier.wait));
+  RETURN_IF_ERROR(IsTime("tier_each", tier.each));
+  RETURN_IF_ERROR(InRange("tier_foresight", tier.foresight, 0, 1000));
+  RETURN_IF_ERROR(InRange("tier_missing", tier.missing, 0, 1));
+  RETURN_IF_ERROR(InRange("tier_fails", tier.fails, 0, 1));
+  RETURN_IF_ERROR(InRange("tier_corrupt", tier.corrupt, 0, 1));
+  RETURN_IF_ERROR(InRange("tier_confused", tier.confused, 0, 1));
+  return InRange("tier_late", tier.late, 0, 1);
+}
+
 }  // namespace
 
 absl::Status CheckSettings(const SimPlan& plan) {
@@ -121,8 +133,9 @@ absl::Status CheckWorker(const SimWorkerOptions& worker, const SimPlan& plan) {
   }
   RETURN_IF_ERROR(InRange("lease", worker.handoff.lease, absl::Milliseconds(1),
                           absl::Hours(1)));
-  return InRange("renew_every", worker.handoff.renew_every,
-                 absl::Milliseconds(1) / 10, worker.handoff.lease);
+  RETURN_IF_ERROR(InRange("renew_every", worker.handoff.renew_every,
+                          absl::Milliseconds(1) / 10, worker.handoff.lease));
+  return CheckTier(worker.tier);
 }
 
 absl::Status CheckRequest(const SimRequest& request) {

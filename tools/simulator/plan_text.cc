@@ -58,6 +58,17 @@ void VisitFields(SimWorkerOptions& worker, Visit&& visit) {
   visit("lease", worker.handoff.lease);
   visit("renew_every", worker.handoff.renew_every);
   visit("cache_events", worker.cache_events);
+  visit("tier_pages", worker.tier.pages);
+  visit("tier_wait", worker.tier.wait);
+  visit("tier_each", worker.tier.each);
+  visit("tier_foresight", worker.tier.foresight);
+  visit("tier_asks", worker.tier.asks);
+  visit("tier_picky", worker.tier.picky);
+  visit("tier_missing", worker.tier.missing);
+  visit("tier_fails", worker.tier.fails);
+  visit("tier_corrupt", worker.tier.corrupt);
+  visit("tier_confused", worker.tier.confused);
+  visit("tier_late", worker.tier.late);
 }
 
 template <typename Visit>

@@ -39,6 +39,7 @@ class PlanMaker {
 
   void MakeCluster();
   void AddWorker(std::string name, WorkerRoles roles);
+  SimTierOptions MakeTier();
   void MakeRequests();
   SimRequest MakeRequest();
   void AskForMore(SimRequest& request);
@@ -53,6 +54,7 @@ class PlanMaker {
   int machines_ = 1;
   bool modelled_ = false;  // steps cost what a cost model says
   bool validates_ = true;  // what comes by TCP is looked at before it lands
+  bool tiers_ = false;     // workers have one below their pool
   absl::Duration lease_;   // of handoffs; zero: the usual one
   absl::Duration load_;    // over which requests come
 };
@@ -63,7 +65,9 @@ void PlanMaker::MakeCluster() {
   constexpr int kSizes[] = {1, 1, 2, 2, 3, 4, 6, 8};
   const int prefills = OneOf(kSizes);
   const int decodes = OneOf(kSizes);
-  least_blocks_ = Between(24, 120);
+  // What no pool holds any more is asked of the tiers.
+  tiers_ = OneIn(3);
+  least_blocks_ = Between(24, tiers_ ? 50 : 120);
   machines_ = OneIn(2) ? 1 : Between(2, 4);
   validates_ = !OneIn(5);
   modelled_ = OneIn(6);
@@ -92,7 +96,7 @@ void PlanMaker::AddWorker(std::string name, WorkerRoles roles) {
   SimWorkerOptions worker;
   worker.key.name = std::move(name);
   worker.roles = roles;
-  worker.blocks = least_blocks_ + (OneIn(2) ? 0 : Between(0, 60));
+  worker.blocks = least_blocks_ + (OneIn(2) || tiers_ ? 0 : Between(0, 60));
   if (OneIn(4)) {
     worker.backend.ranks = Between(2, 4);
     worker.backend.rank_spread = Between(0, 100) / 100.0;
@@ -117,12 +121,33 @@ void PlanMaker::AddWorker(std::string name, WorkerRoles roles) {
     worker.transports.back().preference = SimPreference(TransportKind::kInproc);
   }
   worker.transports[0].receiver_validates = validates_;
+  if (tiers_ && !OneIn(4)) worker.tier = MakeTier();
   if (lease_ > absl::ZeroDuration()) {
     worker.handoff.lease = lease_;
     worker.handoff.renew_every = absl::Floor(lease_ / 3, absl::Microseconds(1));
   }
   hosts_.push_back(worker.key.name);
   plan_.cluster.workers.push_back(std::move(worker));
+}
+
+// Some are good, the others have a few ways of going wrong. A page takes
+// between a tenth of what computing it takes and ten times as long.
+SimTierOptions PlanMaker::MakeTier() {
+  SimTierOptions tier;
+  tier.pages = OneIn(3) ? Between(4, 40) : 1000;
+  tier.wait = Micros(10, OneIn(4) ? 20'000 : 1000);
+  tier.each = Micros(30, OneIn(2) ? 1500 : 300);
+  if (OneIn(2)) tier.foresight = Between(1, 300) / 100.0;
+  tier.asks = OneIn(4);
+  tier.picky = OneIn(4);
+  if (OneIn(3)) return tier;
+  const auto share = [this] { return OneIn(2) ? Between(1, 30) / 100.0 : 0; };
+  tier.missing = share();
+  tier.fails = share();
+  tier.corrupt = share();
+  tier.confused = share();
+  if (OneIn(4)) tier.late = Between(1, 10) / 100.0;
+  return tier;
 }
 
 void PlanMaker::MakeRequests() {
@@ -139,9 +164,10 @@ SimRequest PlanMaker::MakeRequest() {
   request.at = Micros(0, absl::ToInt64Microseconds(load_));
   request.seed = random_.Below(1'000'000'000);
   request.prompt = OneIn(4) ? Between(1, 20) : Between(1, 300);
-  if (OneIn(2)) {
+  if (tiers_ ? !OneIn(4) : OneIn(2)) {
     request.prefix = Between(0, 3);
-    request.shared = Between(0, request.prompt);
+    request.shared =
+        tiers_ && OneIn(2) ? request.prompt : Between(0, request.prompt);
   }
   request.max_tokens = OneIn(8) ? 1 : Between(1, OneIn(4) ? 120 : 40);
   if (OneIn(3)) AskForMore(request);

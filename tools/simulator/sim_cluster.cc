@@ -111,7 +111,7 @@ void SimCluster::StartWorker(const SimWorkerOptions& options) {
   made.key.incarnation = Incarnation(next_incarnation_++);
   process.worker = std::make_unique<SimWorker>(
       made, network_.get(), &host.clock(), &host.timers(), &hasher_,
-      options_.tokenizer, &host);
+      options_.tokenizer, &host, &tiers_[name]);
   WorkerInfo info = process.worker->core().Info();
   info.control_address = name;
   process.link = std::make_unique<SimRouterLink>(

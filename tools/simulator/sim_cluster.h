@@ -172,6 +172,7 @@ class SimCluster {
   std::unique_ptr<SimRouter> router_;
   std::map<std::string, SimWorkerOptions> worker_options_;
   std::vector<std::string> names_;
+  std::map<std::string, SimTierPages> tiers_;  // stay when a worker dies
   std::map<std::string, Process> workers_;  // alive
   // Dead processes are destroyed before the next event: they may have died of
   // their own deeds.

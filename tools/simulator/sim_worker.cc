@@ -6,11 +6,26 @@
 #include "common/base/check.h"
 
 namespace penstock {
+namespace {
+
+constexpr ContentId kContent(42);
+
+// What the backend's steps cost.
+CostCoefficients CostOf(const SimBackend::Options& backend) {
+  CostCoefficients cost;
+  if (backend.modelled) return cost;
+  cost.prefill_fixed = backend.step_cost;
+  cost.prefill_token = backend.row_cost;
+  cost.prefill_pair = absl::ZeroDuration();
+  return cost;
+}
+
+}  // namespace
 
 SimWorker::SimWorker(SimWorkerOptions options, SimNetwork* network,
                      const Clock* clock, Timers* timers,
                      const BlockHasher* hasher, const Tokenizer* tokenizer,
-                     SimHost* host)
+                     SimHost* host, SimTierPages* below)
     : options_(std::move(options)),
       network_(network),
       host_(host),
@@ -18,24 +33,20 @@ SimWorker::SimWorker(SimWorkerOptions options, SimNetwork* network,
       memory_(options_.blocks * SimModel::Layout().block_bytes(), 0xFF) {
   const WorkerKey& self = options_.key;
   Arena arena{absl::MakeSpan(memory_), -1};
-  backend_ = std::make_unique<SimBackend>(
-      options_.backend, arena, network->clock(), network->timers(), [this] {
-        if (host_ != nullptr) {
-          host_->Handle([] {});
-        } else {
-          Settle();
-        }
-      });
+  backend_ =
+      std::make_unique<SimBackend>(options_.backend, arena, network->clock(),
+                                   network->timers(), [this] { Wake(); });
   peers_ = network->MakePeers(self);
   WorkerCoreOptions core;
   core.self = self;
   core.roles = options_.roles;
   core.model = "simulated";
-  core.content = ContentId(42);
+  core.content = kContent;
   core.total_blocks = options_.blocks;
   core.context_length = options_.context_length;
   core.vocab_size = SimModel::kVocabulary;
   core.engine = options_.engine;
+  core.engine.cost = CostOf(options_.backend);
   core.handoff = options_.handoff;
   core.cache_event_ring = options_.cache_events;
   WorkerCorePorts ports;
@@ -50,6 +61,8 @@ SimWorker::SimWorker(SimWorkerOptions options, SimNetwork* network,
   }
   ports.hasher = hasher;
   ports.tokenizer = tokenizer;
+  if (options_.tier.pages > 0) MakeTier(below, arena, *hasher);
+  ports.tier = tier_.get();
   ports.clock = clock;
   ports.timers = timers;
   ports.handoff_probe = options_.handoff_probe;
@@ -69,6 +82,32 @@ SimWorker::SimWorker(SimWorkerOptions options, SimNetwork* network,
 }
 
 SimWorker::~SimWorker() { network_->Kill(options_.key); }
+
+void SimWorker::MakeTier(SimTierPages* below, Arena arena,
+                         const BlockHasher& hasher) {
+  CHECK(below != nullptr) << "a tier needs a place for its pages";
+  TierWorker worker{
+      {backend_->kv_layout().id(), kContent, backend_->caps().numerics},
+      ArenaPages(arena, backend_->kv_layout()),
+      hasher,
+      [this] { Wake(); }};
+  SimTier::Ports ports;
+  ports.held = below;
+  ports.clock = network_->clock();
+  ports.timers = network_->timers();
+  ports.on_write = [this](BlockIndex block) { backend_->Touched(block); };
+  tier_ = std::make_unique<SimTier>(options_.tier, std::move(worker),
+                                    options_.key.incarnation.value(),
+                                    std::move(ports));
+}
+
+void SimWorker::Wake() {
+  if (host_ != nullptr) {
+    host_->Handle([] {});
+  } else {
+    Settle();
+  }
+}
 
 void SimWorker::Settle() {
   while (core_->Tick()) {

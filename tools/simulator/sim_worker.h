@@ -10,6 +10,7 @@
 #include "tools/simulator/sim_backend.h"
 #include "tools/simulator/sim_model.h"
 #include "tools/simulator/sim_network.h"
+#include "tools/simulator/sim_tier.h"
 
 namespace penstock {
 
@@ -23,6 +24,7 @@ struct SimWorkerOptions {
   HandoffOptions handoff;
   int cache_events = 16384;  // kept for a router that missed some
   std::vector<SimTransportOptions> transports;  // empty: TCP alone
+  SimTierOptions tier = {};
   // Recount the blocks after every event: each is looked at.
   bool recount = true;
   // See SimNetwork::Host.
@@ -37,10 +39,12 @@ class SimWorker {
  public:
   // `clock` and `timers` are the process's own; the hardware behind the backend
   // and the network keep the world's. All outlive the worker. `host`: null when
-  // whoever made the worker runs its timers.
+  // whoever made the worker runs its timers. `below`: what its tier holds, if
+  // it has one.
   SimWorker(SimWorkerOptions options, SimNetwork* network, const Clock* clock,
             Timers* timers, const BlockHasher* hasher,
-            const Tokenizer* tokenizer, SimHost* host = nullptr);
+            const Tokenizer* tokenizer, SimHost* host = nullptr,
+            SimTierPages* below = nullptr);
   // Its death, if it was not killed before.
   ~SimWorker();
 
@@ -60,6 +64,10 @@ class SimWorker {
   int taken_blocks() const;
 
  private:
+  void MakeTier(SimTierPages* below, Arena arena, const BlockHasher& hasher);
+  // The hardware has something for the process.
+  void Wake();
+
   const SimWorkerOptions options_;
   SimNetwork* network_;
   SimHost* host_;
@@ -67,6 +75,7 @@ class SimWorker {
   std::unique_ptr<SimBackend> backend_;
   std::unique_ptr<PeerNetwork> peers_;
   std::vector<std::unique_ptr<KvTransport>> transports_;
+  std::unique_ptr<SimTier> tier_;  // null: none
   std::unique_ptr<WorkerCore> core_;
   std::map<int64_t, std::vector<BlockHold>> taken_;
 };

@@ -53,6 +53,7 @@ absl::StatusOr<std::unique_ptr<WorkerCore>> WorkerCore::Create(
         absl::StrCat("kv_memory holds no KV block; one takes ",
                      ports.backend->kv_layout().block_bytes(), " bytes"));
   }
+  RETURN_IF_ERROR(CostModel::Create(options.engine.cost).status());
   return std::unique_ptr<WorkerCore>(
       new WorkerCore(std::move(options), std::move(ports)));
 }
@@ -70,7 +71,7 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports)
                ports_.clock,
                ports_.engine_probe != nullptr ? ports_.engine_probe
                                               : &null_engine_probe_,
-               &kept_}),
+               &kept_, ports_.tier, ports_.timers}),
       peers_(std::make_unique<LoopbackPeers>(options_.self, ports_.peers)) {
   context_.self = options_.self;
   context_.content = options_.content;

@@ -19,6 +19,7 @@
 #include "common/peer/worker_report.h"
 #include "common/transfer/kv_transport.h"
 #include "kernels/api/backend.h"
+#include "kvstore/core/kv_tier.h"
 
 namespace penstock {
 
@@ -45,6 +46,7 @@ struct WorkerCorePorts {
   Backend* backend = nullptr;
   PeerNetwork* peers = nullptr;
   std::vector<KvTransport*> transports;
+  KvTier* tier = nullptr;  // below the pool; null: none
   const BlockHasher* hasher = nullptr;
   const Tokenizer* tokenizer = nullptr;
   const Clock* clock = nullptr;
