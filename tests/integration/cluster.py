@@ -118,6 +118,19 @@ class Cluster:
     def signal_server(self, name, number):
         os.kill(self.servers[name]['pid'], number)
 
+    def pid(self, name):
+        """Of the life that a server has now; None: it is between two."""
+        children = pathlib.Path(
+            f'/proc/{self._up.pid}/task/{self._up.pid}/children')
+        for child in children.read_text().split():
+            try:
+                arguments = pathlib.Path(f'/proc/{child}/cmdline').read_text()
+            except OSError:  # ended just now
+                continue
+            if f'\0--name\0{name}\0' in arguments:
+                return int(child)
+        return None
+
     def wait(self, seconds=2 * STOP_S):
         return self._up.wait(seconds)
 

@@ -9,7 +9,9 @@ As a test it disturbs for a minute. For longer, from this folder:
 
 import argparse
 import collections
+import os
 import random
+import signal
 import sys
 import time
 import unittest
@@ -18,6 +20,7 @@ from api import Api
 from chaos import Chaos
 from chaos import Host
 from chaos import Watch
+from cluster import Cluster
 from cluster import metrics
 from cluster import total
 from cluster import wait_until
@@ -195,6 +198,40 @@ class FaultsTest(unittest.TestCase):
 
     def test_a_cluster_outlives_its_parts(self):
         Run(seconds=60, kills=16, seed=1).check(self)
+
+    def test_penstock_up_outlives_its_workers(self):
+        """The cluster as users start it: workers that are killed under load are
+        started again by their parent, and every answer is right."""
+        rng = random.Random('up')
+        cases = make_cases(rng)
+        names = [f'{role}-{i}' for role in ('prefill', 'decode')
+                 for i in range(2)]
+        with Cluster('--prefill', 2, '--decode', 2, '--kv-memory',
+                     '64MiB') as up:
+            def all_ready():
+                page = metrics(up.metrics)
+                return all(total(page, 'penstock_worker_up', worker=name) == 1
+                           for name in names)
+            wait_until(all_ready, SETTLE_S, 'all workers are ready')
+            with Api(up.grpc, CHANNEL) as api:
+                right = record(api, cases)
+            load = Load(up, cases, [], right, 'up', 4, 2)
+            for _ in range(6):
+                name = rng.choice(names)
+                before = wait_until(lambda: up.pid(name), SETTLE_S,
+                                    f'{name} runs')
+                os.kill(before, signal.SIGKILL)
+                wait_until(lambda: up.pid(name) not in (None, before),
+                           SETTLE_S, f'{name} is started again')
+            wait_until(all_ready, SETTLE_S, 'all workers are ready again')
+            hung, broken, outcomes = load.stop()
+            self.assertEqual((hung, broken), (0, []))
+            self.assertEqual([o for o in outcomes if o.wrong or o.reason not in
+                              TYPED | {'ok', 'left'}], [])
+            self.assertGreater(sum(o.reason == 'ok' for o in outcomes), 5)
+            with Api(up.grpc, CHANNEL) as api:
+                self.assertEqual(record(api, cases), right)
+            self.assertEqual(up.stop(), 0)
 
     def test_a_worker_gives_up_what_a_silent_router_wanted(self):
         host = Host(kv_memory='160MiB')
