@@ -4,6 +4,8 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -79,6 +81,19 @@ void ApplyHttp(const penstock::v1::HttpConfig& config, HttpOptions& http) {
            http.write_timeout);
 }
 
+TenantOptions TenantOf(const penstock::v1::TenantConfig& config) {
+  // What does not fit is out of range, and said to be.
+  auto count = [](uint32_t value) {
+    return static_cast<int>(std::min<uint32_t>(value, INT32_MAX));
+  };
+  TenantOptions tenant;
+  tenant.name = config.name();
+  if (config.has_weight()) tenant.weight = count(config.weight());
+  tenant.max_running = count(config.max_running());
+  tenant.max_queued = count(config.max_queued());
+  return tenant;
+}
+
 absl::Status Apply(const penstock::v1::RouterConfig& config,
                    RouterOptions& options) {
   ApplyCommon(config, options);
@@ -97,6 +112,15 @@ absl::Status Apply(const penstock::v1::RouterConfig& config,
   }
   if (limits.has_max_timeout_ms()) {
     options.max_timeout = absl::Milliseconds(limits.max_timeout_ms());
+  }
+  if (limits.has_max_queue_age_ms()) {
+    options.max_queue_age = absl::Milliseconds(limits.max_queue_age_ms());
+  }
+  for (const auto& tenant : limits.tenants()) {
+    options.tenants.push_back(TenantOf(tenant));
+  }
+  if (limits.has_other_tenants()) {
+    options.other_tenants = TenantOf(limits.other_tenants());
   }
   if (config.tuning().has_local_prefill_tokens()) {
     options.local_prefill_tokens = config.tuning().local_prefill_tokens();
@@ -190,11 +214,32 @@ absl::Status ValidateHttp(const HttpOptions& http) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateTenants(const RouterOptions& options) {
+  if (options.max_queue_age <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        "limits.max_queue_age_ms is 0; nobody could wait: give the time after "
+        "which waiting requests are refused");
+  }
+  std::set<std::string> names;
+  for (const TenantOptions& tenant : options.tenants) {
+    if (tenant.name.empty() || !names.insert(tenant.name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("limits.tenants: the name \"", tenant.name,
+                       "\" is empty or there twice; give each tenant its own"));
+    }
+    RETURN_IF_ERROR(InRange(absl::StrCat("weight of tenant ", tenant.name),
+                            tenant.weight, 1, 1 << 20));
+  }
+  return InRange("weight of other_tenants", options.other_tenants.weight, 1,
+                 1 << 20);
+}
+
 absl::Status Validate(const RouterOptions& options) {
   RETURN_IF_ERROR(ValidateCommon(options));
   RETURN_IF_ERROR(ValidateHttp(options.http));
   RETURN_IF_ERROR(InRange("max_concurrent_requests",
                           options.max_concurrent_requests, 1, 1 << 20));
+  RETURN_IF_ERROR(ValidateTenants(options));
   RETURN_IF_ERROR(InRange("local_prefill_tokens", options.local_prefill_tokens,
                           0, 1 << 20));
   RETURN_IF_ERROR(OneOf("policy", options.policy,
@@ -206,7 +251,7 @@ absl::Status Validate(const RouterOptions& options) {
 absl::Status Validate(const WorkerOptions& options) {
   RETURN_IF_ERROR(ValidateCommon(options));
   RETURN_IF_ERROR(OneOf("backend", options.backend,
-                        {"auto", "avx512", "avx2", "scalar", "oracle"}));
+                        {"auto", "avx512", "avx2", "scalar", "oracle", "timer"}));
   RETURN_IF_ERROR(
       OneOf("transport", options.transport, {"auto", "shm", "tcp", "inproc"}));
   RETURN_IF_ERROR(InRange("threads", options.threads, 0, 1024));

@@ -28,6 +28,14 @@ struct HttpOptions {
   absl::Duration write_timeout = absl::Seconds(30);
 };
 
+// What a tenant may have beside others; see router/core/admission.
+struct TenantOptions {
+  std::string name;
+  int weight = 1;
+  int max_running = 0;  // 0: any number
+  int max_queued = 0;   // 0: any number
+};
+
 struct RouterOptions {
   std::string model;       // path of a GGUF file or Hugging Face folder
   std::string model_name;  // empty: the file's or folder's
@@ -40,6 +48,10 @@ struct RouterOptions {
   int max_queued_requests = 1024;
   absl::Duration max_timeout = absl::Minutes(10);
   std::string policy = "prefix_aware";  // how workers are chosen
+  // Who has waited in the queue for longer is refused after all.
+  absl::Duration max_queue_age = absl::Minutes(1);
+  std::vector<TenantOptions> tenants;
+  TenantOptions other_tenants;
   int local_prefill_tokens = 16;
   // A silent worker is pinged after this, and lost after as much again.
   absl::Duration worker_timeout = absl::Seconds(3);
@@ -60,9 +72,10 @@ struct WorkerOptions {
   std::string data_advertise;  // numeric host; empty: the one listened on
   std::vector<std::string> routers = {"127.0.0.1:50051"};
   uint64_t kv_memory_bytes = uint64_t{512} << 20;
-  int threads = 0;               // 0: all cores of the host
-  int host_workers = 1;          // worker processes that share the host's cores
-  std::string backend = "auto";  // auto, avx512, avx2, scalar, oracle
+  int threads = 0;       // 0: all cores of the host
+  int host_workers = 1;  // worker processes that share the host's cores
+  // auto, avx512, avx2, scalar, oracle, timer
+  std::string backend = "auto";
   std::string transport = "auto";  // auto, shm, tcp, inproc
   int max_sequences = 64;
   int max_step_tokens = 512;

@@ -34,20 +34,13 @@ absl::Status Validate(const RouterCore::Options& o) {
                o.workers.stalled_after >
                    o.workers.suspect_after * o.workers.heartbeat_interval));
   RETURN_IF_ERROR(Positive("workers.content", bool{o.workers.content}));
-  if (o.max_queued < 0 || !(o.retry_share >= 0) ||
-      o.retry_pause < absl::ZeroDuration() ||
+  if (!(o.retry_share >= 0) || o.retry_pause < absl::ZeroDuration() ||
       o.worker_patience < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
-        "router options max_queued, retry_share, retry_pause and "
-        "worker_patience must not be negative");
+        "router options retry_share, retry_pause and worker_patience must not "
+        "be negative");
   }
   return absl::OkStatus();
-}
-
-bool MayBePlacedLater(const absl::Status& status, bool hopeful) {
-  const ErrorReason reason = ErrorInfoOf(status).reason;
-  return reason == ErrorReason::kQueueFull ||
-         (reason == ErrorReason::kNoWorkers && hopeful);
 }
 
 }  // namespace
@@ -57,6 +50,7 @@ absl::StatusOr<std::unique_ptr<RouterCore>> RouterCore::Create(
   CHECK(ports.clock && ports.timers && ports.random && ports.hasher &&
         ports.policy && ports.legs && ports.probe);
   RETURN_IF_ERROR(Validate(options));
+  RETURN_IF_ERROR(AdmissionQueue::Validate(QueueOptions(options)));
   return std::unique_ptr<RouterCore>(new RouterCore(options, ports));
 }
 
@@ -68,145 +62,19 @@ RouterCore::RouterCore(const Options& options, const Ports& ports)
           [this](const WorkerKey& worker, const absl::Status& why) {
             HandleLost(worker, why);
           },
-          [this](const WorkerKey& worker) { OnSuspect(worker); }) {}
+          [this](const WorkerKey& worker) { OnSuspect(worker); }),
+      admission_(QueueOptions(options)),
+      guard_(options.guard) {}
 
 RouterCore::~RouterCore() {
   ports_.timers->Cancel(hope_timer_);
   ports_.timers->Cancel(ending_timer_);
+  ports_.timers->Cancel(queue_timer_);
+  ports_.timers->Cancel(guard_timer_);
   for (auto& [id, request] : requests_) {
     ports_.timers->Cancel(request->deadline_timer);
     ports_.timers->Cancel(request->wait_timer);
   }
-}
-
-// --- clients ----------------------------------------------------------------
-
-absl::StatusOr<RequestId> RouterCore::Submit(GenerateRequest request,
-                                             ClientSink* client) {
-  CHECK(client != nullptr && !request.prompt.empty());
-  auto reject = [&](absl::Status status) {
-    ports_.probe->RequestRejected(ErrorInfoOf(status).reason);
-    return status;
-  };
-  if (draining_) {
-    return reject(MakeError(ErrorReason::kDraining,
-                            "this router is shutting down: use another", "",
-                            options_.retry_after));
-  }
-  auto owned = std::make_unique<Request>();
-  Request& r = *owned;
-  r.request = std::move(request);
-  r.request.id = DrawRequestId();
-  r.client = client;
-  r.submitted = ports_.clock->Now();
-  r.deadline = r.submitted + std::min(r.request.timeout, options_.max_timeout);
-  r.arrival = next_arrival_++;
-  HashHistory(r);
-
-  std::optional<Placement> placement;
-  if (running_ < options_.max_running && queue_.empty()) {
-    absl::StatusOr<Placement> placed = Place(r, {});
-    if (placed.ok()) {
-      placement = *std::move(placed);
-    } else if (!MayBePlacedLater(placed.status(), Hopeful())) {
-      return reject(placed.status());
-    }
-  }
-  if (!placement.has_value() && queued() >= options_.max_queued) {
-    return reject(MakeError(ErrorReason::kQueueFull,
-                            absl::StrCat(running_, " requests run and ",
-                                         queued(), " wait: try again later"),
-                            "", options_.retry_after));
-  }
-  const RequestId id = r.id();
-  requests_.emplace(id, std::move(owned));
-  r.deadline_timer = ports_.timers->Schedule(r.deadline, [this, &r] {
-    Abort(r, MakeError(
-                 ErrorReason::kDeadline,
-                 absl::StrCat("not done within ",
-                              absl::FormatDuration(r.deadline - r.submitted))));
-  });
-  ports_.probe->RequestStarted(id, static_cast<int>(r.request.prompt.size()));
-  if (placement.has_value()) {
-    Start(r, *placement);
-  } else {
-    Enqueue(r);
-  }
-  ReportInFlight();
-  WatchHope();
-  return id;
-}
-
-void RouterCore::Cancel(RequestId id) {
-  auto it = requests_.find(id);
-  if (it == requests_.end()) return;
-  Abort(*it->second,
-        MakeError(ErrorReason::kCancelled, "the client cancelled"));
-}
-
-RequestId RouterCore::DrawRequestId() {
-  RequestId id;
-  do {
-    id = RequestId(ports_.random->Next());
-  } while (!id || requests_.contains(id));
-  return id;
-}
-
-void RouterCore::HashHistory(Request& r) {
-  r.chain = ports_.hasher->Chain(
-      ports_.hasher->Root({options_.workers.content, "", r.request.tenant,
-                           r.request.cache_salt}),
-      r.delivered.History(r.request));
-}
-
-// --- waiting ----------------------------------------------------------------
-
-void RouterCore::Enqueue(Request& r) {
-  r.queued = QueueKey{-int64_t{r.request.priority}, r.arrival};
-  (r.attempts > 0 ? again_ : queue_).emplace(*r.queued, &r);
-}
-
-void RouterCore::Dequeue(Request& r) {
-  if (!r.queued.has_value()) return;
-  (r.attempts > 0 ? again_ : queue_).erase(*r.queued);
-  r.queued.reset();
-}
-
-void RouterCore::Pump() {
-  if (std::exchange(pumping_, true)) return;
-  PumpRetries();
-  PumpQueue();
-  pumping_ = false;
-  WatchHope();
-}
-
-void RouterCore::PumpQueue() {
-  while (running_ < options_.max_running && !queue_.empty()) {
-    Request& r = *queue_.begin()->second;
-    absl::StatusOr<Placement> placed = Place(r, {});
-    if (!placed.ok() && MayBePlacedLater(placed.status(), Hopeful())) return;
-    if (!placed.ok()) {
-      End(r, placed.status());
-      continue;
-    }
-    Dequeue(r);
-    Start(r, *placed);
-    ReportInFlight();
-  }
-}
-
-void RouterCore::RaiseHope() {
-  hope_until_ = ports_.clock->Now() + options_.worker_patience;
-}
-
-// Who waits for workers is told when hope ends.
-void RouterCore::WatchHope() {
-  ports_.timers->Cancel(std::exchange(hope_timer_, 0));
-  if (!Hopeful() || (queue_.empty() && again_.empty())) return;
-  hope_timer_ = ports_.timers->Schedule(hope_until_, [this] {
-    hope_timer_ = 0;
-    Pump();
-  });
 }
 
 // --- workers ----------------------------------------------------------------
@@ -219,6 +87,8 @@ absl::Status RouterCore::OnRegister(const WorkerInfo& info) {
     return status;
   }
   ports_.probe->WorkerRegistered(info);
+  guard_.Add(info.key, info.roles);
+  FollowGuard();
   if (info.roles.decode) RaiseHope();
   return status;
 }
@@ -273,6 +143,8 @@ void RouterCore::OnWorkerLost(const WorkerKey& worker,
 
 void RouterCore::HandleLost(const WorkerKey& worker, const absl::Status& why) {
   ports_.probe->WorkerLost(worker, why);
+  guard_.Remove(worker);
+  FollowGuard();
   RaiseHope();
   std::vector<RequestId> affected;  // ends and retries change the map
   for (const auto& [id, request] : requests_) {
@@ -324,7 +196,7 @@ absl::Status RouterCore::CheckAccounting() const {
   for (const auto& [id, request] : requests_) {
     running += request->attempts > 0;
     retrying += request->retrying;
-    waiting += request->queued.has_value();
+    waiting += request->queued.has_value() || request->waits;
     if (!request->attempt.has_value()) continue;
     loads += request->attempt->held_loads();
     for (LegId leg : request->attempt->unfinished()) {
@@ -343,7 +215,10 @@ absl::Status RouterCore::CheckAccounting() const {
   RETURN_IF_ERROR(differ("running requests", running, running_));
   RETURN_IF_ERROR(differ("retried requests", retrying, retrying_));
   RETURN_IF_ERROR(differ("waiting requests", waiting,
-                         static_cast<int>(queue_.size() + again_.size())));
+                         static_cast<int>(waiting_.size() + again_.size())));
+  RETURN_IF_ERROR(differ("requests that wait for their turn", admission_.size(),
+                         static_cast<int>(waiting_.size())));
+  RETURN_IF_ERROR(admission_.Check());
   RETURN_IF_ERROR(differ("reserved loads", loads, workers_.reservations()));
   if (requests_.empty()) return workers_.CheckIdle();
   return absl::OkStatus();

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/id.h"
@@ -23,6 +24,8 @@
 #include "common/model/generate_request.h"
 #include "common/model/token_frame.h"
 #include "common/peer/worker_report.h"
+#include "router/core/admission/admission_queue.h"
+#include "router/core/admission/worker_guard.h"
 #include "router/core/attempt.h"
 #include "router/core/delivered.h"
 #include "router/core/router_ports.h"
@@ -41,7 +44,15 @@ class RouterCore {
   struct Options {
     WorkerRegistry::Options workers;
     int max_running = 256;  // requests with an attempt under way
-    int max_queued = 1024;  // requests that wait for a place
+    int max_queued = 1024;  // requests that wait for their first place
+    // Who has waited for longer is refused after all, and so is at once who
+    // would have to, or beyond its deadline.
+    absl::Duration max_queue_age = absl::Minutes(1);
+    // Shares of the work between tenants that wait, and bounds on each.
+    std::map<std::string, TenantLimits> tenants;
+    TenantLimits other_tenants;
+    // When workers get no more work for their failures.
+    WorkerGuard::Options guard;
     // Attempts in a row that give the client nothing new; any token begins the
     // count anew. A worker that drains before it begins does not count, nor one
     // that is full when the client has tokens already.
@@ -127,10 +138,14 @@ class RouterCore {
   bool idle() const { return requests_.empty() && legs_.empty(); }
 
   int running() const { return running_; }
-  int queued() const { return static_cast<int>(queue_.size()); }
+  int queued() const { return admission_.size(); }
+  // How long such a request would wait now for its first place, as far as the
+  // core can tell; zero when it cannot.
+  absl::Duration PredictedWait(const GenerateRequest& request) const;
   // Some ready worker decodes.
   bool CanServe() const;
   const WorkerRegistry& workers() const { return workers_; }
+  const WorkerGuard& guard() const { return guard_; }
 
   // INTERNAL says which count does not add up: reservations against legs,
   // legs against requests, everything against zero when idle.
@@ -138,7 +153,7 @@ class RouterCore {
 
  private:
   using WorkerNames = std::vector<std::string>;
-  // Highest priority first, then order of arrival.
+  // Of those that failed: highest priority first, then order of arrival.
   using QueueKey = std::pair<int64_t, uint64_t>;
 
   struct Request {
@@ -150,7 +165,8 @@ class RouterCore {
     // Of the attempt's grace, or of the pause before the next one.
     TimerId wait_timer = 0;
     uint64_t arrival = 0;
-    std::optional<QueueKey> queued;  // or an attempt is under way
+    bool waits = false;              // for its first place, or
+    std::optional<QueueKey> queued;  // for another one, or an attempt goes on
     std::optional<Attempt> attempt;  // the last one
     int attempts = 0;
     int fruitless = 0;      // of those, the last ones, with nothing delivered
@@ -182,8 +198,16 @@ class RouterCore {
   std::vector<KeptPrefix> KeptFor(const Request& request) const;
   RequestId DrawRequestId();
   void HashHistory(Request& request);
-  void Enqueue(Request& request);
+  static AdmissionQueue::Options QueueOptions(const Options& options);
+  // Takes the request into the queue. kQueueFull: there is no room for it. The
+  // result had to make room, and is to be ended; null: nobody.
+  absl::StatusOr<Request*> Enqueue(Request& request);
   void Dequeue(Request& request);
+  // What is said to who cannot be taken.
+  absl::Status QueueFull(absl::string_view why,
+                         const GenerateRequest& request) const;
+  void WatchQueue();
+  void OnQueueAged();
   // Starts waiting requests while there is room for them: first those that
   // were under way already.
   void Pump();
@@ -192,6 +216,13 @@ class RouterCore {
   // for.
   bool PumpRetriesOnce();
   void PumpQueue();
+  // Tells the guard how an attempt went. `step` as it ended; null: nobody
+  // knows.
+  void Judge(const Request& request, const AttemptStep* step);
+  // An attempt has given something.
+  void NoteProgress(const Request& request);
+  // Vetoes follow the guard.
+  void FollowGuard();
   // Workers come and go: a place that nobody offers now may be offered soon.
   bool Hopeful() const { return ports_.clock->Now() < hope_until_; }
   void RaiseHope();
@@ -250,7 +281,12 @@ class RouterCore {
   const Ports ports_;
   WorkerRegistry workers_;
   std::map<RequestId, std::unique_ptr<Request>> requests_;
-  std::map<QueueKey, Request*> queue_;  // new ones
+  AdmissionQueue admission_;
+  std::map<AdmissionQueue::Id, Request*> waiting_;  // those in it, by arrival
+  TimerId queue_timer_ = 0;
+  WorkerGuard guard_;
+  Instant guard_due_ = Instant::Infinite();
+  TimerId guard_timer_ = 0;
   std::map<QueueKey, Request*> again_;  // those whose last attempt has failed
   // Until WorkerLegs ends them, which may be long after their request.
   absl::flat_hash_map<LegId, LegOwner> legs_;

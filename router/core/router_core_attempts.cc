@@ -97,7 +97,11 @@ void RouterCore::Start(Request& r, const Placement& placement) {
   // What it waits for is of the attempt before.
   ports_.timers->Cancel(std::exchange(r.wait_timer, 0));
   r.kept = KeptFor(r);
-  if (r.attempts++ == 0) ++running_;
+  if (r.attempts++ == 0) {
+    ++running_;
+    admission_.Began(r.request.tenant);
+    ports_.probe->RequestBegan(r.id(), ports_.clock->Now() - r.submitted);
+  }
   ++r.fruitless;
   PlacementFacts facts;
   facts.request = r.id();
@@ -127,6 +131,13 @@ void RouterCore::Start(Request& r, const Placement& placement) {
     merge.scored_prompt = static_cast<int>(r.request.prompt.size());
     merge.scored_before = r.delivered.scored();
   }
+  for (const Attempt::Leg* leg :
+       {&decode, prefill.has_value() ? &*prefill : nullptr}) {
+    if (leg == nullptr) continue;
+    guard_.Started(leg == &decode ? LegKind::kDecode : LegKind::kPrefill,
+                   leg->worker, ports_.clock->Now());
+  }
+  FollowGuard();
   r.attempt.emplace(facts.attempt, std::move(decode), std::move(prefill),
                     merge);
   ports_.probe->RequestPlaced(facts);
@@ -207,9 +218,11 @@ void RouterCore::Execute(Request& r, AttemptStep step) {
     case AttemptStep::Next::kEnd:
       if (step.status.ok()) {
         LetEnd(*r.attempt);
+        Judge(r, &step);
         End(r, step.status);
       } else {
         CancelLegs(*r.attempt);
+        Judge(r, &step);
         OnAttemptFailed(r, step);
       }
       return;
@@ -234,6 +247,7 @@ void RouterCore::Deliver(Request& r, TokenFrame frame) {
       frame.usage.completion_tokens = r.delivered.tokens();
     }
   }
+  if (r.fruitless > 0) NoteProgress(r);
   r.fruitless = r.refusals = 0;
   EndRetrying(r);
   if (frame.finish != FinishReason::kNone) {
@@ -289,8 +303,10 @@ void RouterCore::OnEndingDue() {
 
 void RouterCore::Abort(Request& r, const absl::Status& status) {
   if (r.attempt.has_value()) {
+    const bool goes_on = !r.attempt->ended();
     CancelLegs(*r.attempt);
     r.attempt->Abandon();
+    if (goes_on) Judge(r, nullptr);
   }
   End(r, status);
 }
@@ -300,10 +316,14 @@ void RouterCore::End(Request& r, const absl::Status& status) {
   ports_.timers->Cancel(r.wait_timer);
   Dequeue(r);
   EndRetrying(r);
-  if (r.attempts > 0) --running_;
+  if (r.attempts > 0) {
+    --running_;
+    admission_.Ended(r.request.tenant);
+  }
   std::unique_ptr<Request> ended =
       std::move(requests_.extract(r.id()).mapped());
   ended->attempt.reset();
+  FollowGuard();
 
   RequestOutcome outcome;
   outcome.request = ended->id();

@@ -110,6 +110,8 @@ class World {
     options.max_queued = 6;
     options.max_attempts = 1 + random_.Below(3);
     options.retry_floor = 1 + random_.Below(3);
+    options.max_queue_age = absl::Milliseconds(400);
+    options.guard.breaker.failures = 2;
     options.await_grace = absl::Milliseconds(200);
     core_ = *RouterCore::Create(options, {&clock_, &timers_, &core_random_,
                                           &hasher_, &policy_, &legs_, &probe_});

@@ -132,7 +132,8 @@ void RouterCore::WaitForPlace(Request& r) {
   r.not_before =
       ports_.clock->Now() + share * options_.retry_pause *
                                 (1 << std::min(r.fruitless + r.refusals, 6));
-  Enqueue(r);
+  r.queued = QueueKey{-int64_t{r.request.priority}, r.arrival};
+  again_.emplace(*r.queued, &r);
   r.wait_timer = ports_.timers->Schedule(r.not_before, [this, &r] {
     r.wait_timer = 0;
     Pump();
@@ -200,6 +201,7 @@ void RouterCore::MoveWaitingLegs(const WorkerKey& worker,
     }
     CancelLegs(*r.attempt);
     r.attempt->Abandon();
+    Judge(r, nullptr);
     if (drains) EndRetrying(r);
     --r.fruitless;  // it had not begun
     r.failure = why;

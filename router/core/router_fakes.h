@@ -114,6 +114,17 @@ class FakeProbe : public NullRouterProbe {
     queued = queued_now;
   }
 
+  void WorkerVetoed(LegKind leg, const WorkerKey& worker, bool on) override {
+    const std::string name =
+        (leg == LegKind::kPrefill ? "prefill " : "decode ") + worker.name;
+    if (on) {
+      vetoed.push_back(name);
+    } else {
+      std::erase(vetoed, name);
+    }
+  }
+
+  std::vector<std::string> vetoed;  // now
   int started = 0;
   std::vector<ErrorReason> rejected, retried;
   std::vector<PlacementFacts> placements;

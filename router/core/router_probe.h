@@ -7,6 +7,7 @@
 #include "common/base/id.h"
 #include "common/model/token_frame.h"
 #include "common/peer/error_reason.h"
+#include "common/peer/leg.h"
 #include "common/peer/worker_report.h"
 
 namespace penstock {
@@ -44,6 +45,8 @@ class RouterProbe {
   virtual void RequestStarted(RequestId request, int prompt_tokens) = 0;
   // Refused by Submit; nothing follows.
   virtual void RequestRejected(ErrorReason reason) = 0;
+  // Its first place was found, after so long in the queue.
+  virtual void RequestBegan(RequestId request, absl::Duration waited) = 0;
   virtual void RequestPlaced(const PlacementFacts& placement) = 0;
   virtual void RequestRetried(RequestId request, ErrorReason reason) = 0;
   virtual void FirstToken(RequestId request, absl::Duration since_submit) = 0;
@@ -58,6 +61,10 @@ class RouterProbe {
   virtual void WorkerHealthChanged(const WorkerKey& worker,
                                    WorkerHealth health) = 0;
   virtual void WorkerLost(const WorkerKey& worker, const absl::Status& why) = 0;
+  // From now on a worker gets no leg of this kind for its failures, or gets
+  // them again.
+  virtual void WorkerVetoed(LegKind leg, const WorkerKey& worker,
+                            bool vetoed) = 0;
   // A worker was asked to send cache events again.
   virtual void CacheResyncAsked(const WorkerKey& worker) = 0;
 };
@@ -67,6 +74,7 @@ class NullRouterProbe : public RouterProbe {
  public:
   void RequestStarted(RequestId, int) override {}
   void RequestRejected(ErrorReason) override {}
+  void RequestBegan(RequestId, absl::Duration) override {}
   void RequestPlaced(const PlacementFacts&) override {}
   void RequestRetried(RequestId, ErrorReason) override {}
   void FirstToken(RequestId, absl::Duration) override {}
@@ -76,6 +84,7 @@ class NullRouterProbe : public RouterProbe {
   void WorkerRegistered(const WorkerInfo&) override {}
   void WorkerHealthChanged(const WorkerKey&, WorkerHealth) override {}
   void WorkerLost(const WorkerKey&, const absl::Status&) override {}
+  void WorkerVetoed(LegKind, const WorkerKey&, bool) override {}
   void CacheResyncAsked(const WorkerKey&) override {}
 };
 

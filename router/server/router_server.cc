@@ -31,6 +31,10 @@ namespace {
 // What a worker may send at once: all that it has cached, after it was away.
 constexpr int kWorkerMessageBytes = 64 << 20;
 
+TenantLimits LimitsOf(const TenantOptions& tenant) {
+  return {tenant.weight, tenant.max_running, tenant.max_queued};
+}
+
 class RouterServerImpl : public RouterServer {
  public:
   RouterServerImpl(const Clock& clock, const std::string& cluster_key)
@@ -119,6 +123,11 @@ class RouterServerImpl : public RouterServer {
     core.max_running = options.max_concurrent_requests;
     core.max_queued = options.max_queued_requests;
     core.max_timeout = options.max_timeout;
+    core.max_queue_age = options.max_queue_age;
+    for (const TenantOptions& tenant : options.tenants) {
+      core.tenants[tenant.name] = LimitsOf(tenant);
+    }
+    core.other_tenants = LimitsOf(options.other_tenants);
     ASSIGN_OR_RETURN(
         core_,
         RouterCore::Create(core, {&loop_.clock(), &loop_.timers(), &random_,

@@ -188,6 +188,8 @@ std::optional<Violation> Invariants::CheckReason(const Watched& watched) const {
       earned = StepFailed();
       break;
     case ErrorReason::kQueueFull:
+      earned = Troubled() || MadeRoom(watched);
+      break;
     case ErrorReason::kNoWorkers:
     case ErrorReason::kWorkerLost:
     case ErrorReason::kTransferFailed:
@@ -211,7 +213,8 @@ std::optional<Violation> Invariants::CheckRefusal(
       // Others fill the queue, and what it waits for.
       earned =
           cluster_->router_alive() &&
-          cluster_->router().queued() >= plan_->cluster.router.max_queued &&
+          (cluster_->router().queued() >= plan_->cluster.router.max_queued ||
+           WaitsTooLong(planned)) &&
           (cluster_->router().running() > 0 || Troubled());
       break;
     case ErrorReason::kKvTooSmall:
@@ -242,6 +245,22 @@ void Invariants::OnRetry(RequestId request, ErrorReason reason) {
       "attempts end for a reason",
       absl::StrCat("an attempt at request ", request.value(), " ended with ",
                    ReasonName(reason), " and no fault")};
+}
+
+// Of a full queue the lowest priority is the first to go.
+bool Invariants::MadeRoom(const Watched& watched) const {
+  return std::any_of(watched_.begin(), watched_.end(), [&](const auto& other) {
+    return other->planned->priority > watched.planned->priority;
+  });
+}
+
+bool Invariants::WaitsTooLong(const SimRequest& planned) const {
+  const RouterCore::Options& options = plan_->cluster.router;
+  GenerateRequest request;
+  request.priority = planned.priority;
+  return cluster_->router().PredictedWait(request) >
+         std::min(
+             {planned.timeout, options.max_timeout, options.max_queue_age});
 }
 
 bool Invariants::FitsNowhere(const SimRequest& planned, int blocks) const {

@@ -61,6 +61,8 @@ class Invariants {
   std::optional<Violation> CheckDeadline(const Watched& watched) const;
   std::optional<Violation> CheckReason(const Watched& watched) const;
   bool FitsNowhere(const SimRequest& planned, int blocks) const;
+  bool MadeRoom(const Watched& watched) const;
+  bool WaitsTooLong(const SimRequest& planned) const;
   // A write that may still land finds its page.
   std::optional<Violation> CheckPagesInFlight() const;
   std::optional<Violation> CheckWorkers();

@@ -18,6 +18,7 @@ void Measure(bool log) {
   options.worker.blocks = 512;
   options.worker.recount = false;
   options.router.max_queued = kRequests;
+  options.router.max_queue_age = absl::InfiniteDuration();
   options.log = log;
   SimCluster cluster(options);
   int submitted = 0;

@@ -51,11 +51,18 @@ TEST(MetricsTest, RouterVerbsBecomeSeries) {
   outcome.delivered_tokens = 7;
   probe.RequestFinished(outcome);
   probe.RequestRejected(ErrorReason::kQueueFull);
+  probe.RequestBegan(RequestId(1), absl::Seconds(2));
+  probe.WorkerVetoed(LegKind::kPrefill, {"w", Incarnation(1)}, true);
   std::string page = (*server)->Render();
   EXPECT_THAT(page, HasSubstr("vllm:generation_tokens_total{engine=\"0\","
                               "model_name=\"m\",role=\"router\"} 7"));
   EXPECT_THAT(page, HasSubstr(R"(finished_reason="length")"));
   EXPECT_THAT(page, HasSubstr(R"(reason="QUEUE_FULL")"));
+  EXPECT_THAT(page, HasSubstr("vllm:request_queue_time_seconds_sum{engine="
+                              "\"0\",model_name=\"m\",role=\"router\"} 2"));
+  EXPECT_THAT(page, HasSubstr("penstock_worker_vetoed{engine=\"0\",leg="
+                              "\"prefill\",model_name=\"m\",role=\"router\","
+                              "worker=\"w\"} 1"));
 }
 
 TEST(MetricsTest, ATakenPortIsAClearError) {

@@ -53,6 +53,11 @@ RouterMetrics::RouterMetrics(const std::string& model, Registry& registry)
                      .Name("penstock_worker_up")
                      .Help("1 while a worker is registered and ready")
                      .Register(registry)),
+      worker_vetoed_(BuildGauge()
+                         .Name("penstock_worker_vetoed")
+                         .Help("1 while a worker gets no leg of this kind, for "
+                               "those that failed there")
+                         .Register(registry)),
       running_(Gauge(registry, labels_, "penstock_router_inflight_requests",
                      "Requests with an attempt under way")),
       queued_(Gauge(registry, labels_, "penstock_router_queued_requests",
@@ -81,6 +86,9 @@ RouterMetrics::RouterMetrics(const std::string& model, Registry& registry)
       e2e_(Histogram(registry, labels_, "vllm:e2e_request_latency_seconds",
                      "Time from taking a request to its end",
                      RequestBuckets())),
+      queue_(Histogram(registry, labels_, "vllm:request_queue_time_seconds",
+                       "Time from taking a request to its first place",
+                       FirstTokenBuckets())),
       native_ttft_(Histogram(registry, labels_, "penstock_router_ttft_seconds",
                              "Time from taking a request to its first token",
                              FirstTokenBuckets())),
@@ -98,6 +106,10 @@ void RouterMetrics::RequestStarted(RequestId request, int prompt_tokens) {
 
 void RouterMetrics::RequestRejected(ErrorReason reason) {
   rejected_.Add(With({{"reason", Name(reason)}})).Increment();
+}
+
+void RouterMetrics::RequestBegan(RequestId request, absl::Duration waited) {
+  queue_.Observe(absl::ToDoubleSeconds(waited));
 }
 
 void RouterMetrics::RequestPlaced(const PlacementFacts& placement) {
@@ -156,6 +168,14 @@ void RouterMetrics::WorkerHealthChanged(const WorkerKey& worker,
 void RouterMetrics::WorkerLost(const WorkerKey& worker,
                                const absl::Status& why) {
   worker_up_.Add(With({{"worker", worker.name}})).Set(0);
+}
+
+void RouterMetrics::WorkerVetoed(LegKind leg, const WorkerKey& worker,
+                                 bool vetoed) {
+  worker_vetoed_
+      .Add(With({{"worker", worker.name},
+                 {"leg", leg == LegKind::kPrefill ? "prefill" : "decode"}}))
+      .Set(vetoed ? 1 : 0);
 }
 
 void RouterMetrics::CacheResyncAsked(const WorkerKey& worker) {

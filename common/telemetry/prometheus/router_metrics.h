@@ -22,6 +22,7 @@ class RouterMetrics : public RouterProbe {
 
   void RequestStarted(RequestId request, int prompt_tokens) override;
   void RequestRejected(ErrorReason reason) override;
+  void RequestBegan(RequestId request, absl::Duration waited) override;
   void RequestPlaced(const PlacementFacts& placement) override;
   void RequestRetried(RequestId request, ErrorReason reason) override;
   void FirstToken(RequestId request, absl::Duration since_submit) override;
@@ -33,6 +34,7 @@ class RouterMetrics : public RouterProbe {
   void WorkerHealthChanged(const WorkerKey& worker,
                            WorkerHealth health) override;
   void WorkerLost(const WorkerKey& worker, const absl::Status& why) override;
+  void WorkerVetoed(LegKind leg, const WorkerKey& worker, bool vetoed) override;
   void CacheResyncAsked(const WorkerKey& worker) override;
 
  private:
@@ -45,6 +47,7 @@ class RouterMetrics : public RouterProbe {
   prometheus::Family<prometheus::Counter>& decisions_;
   prometheus::Family<prometheus::Counter>& success_;
   prometheus::Family<prometheus::Gauge>& worker_up_;
+  prometheus::Family<prometheus::Gauge>& worker_vetoed_;
   prometheus::Gauge& running_;
   prometheus::Gauge& queued_;
   prometheus::Counter& prompt_tokens_;
@@ -55,6 +58,7 @@ class RouterMetrics : public RouterProbe {
   prometheus::Histogram& ttft_;
   prometheus::Histogram& itl_;
   prometheus::Histogram& e2e_;
+  prometheus::Histogram& queue_;
   prometheus::Histogram& native_ttft_;
   prometheus::Histogram& native_itl_;
 };

@@ -12,6 +12,7 @@
 #include "common/transfer/set/transport_set.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/oracle/oracle_backend.h"
+#include "kernels/timer/timer_backend.h"
 
 namespace penstock {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 struct BackendName {
   absl::string_view name;
   BackendChoice choice;
-  CpuPath path;  // meaningless for the oracle
+  CpuPath path;  // meaningless for the last two
 };
 constexpr BackendName kBackends[] = {
     {"auto", BackendChoice::kAuto, CpuPath::kAuto},
@@ -27,6 +28,7 @@ constexpr BackendName kBackends[] = {
     {"avx2", BackendChoice::kAvx2, CpuPath::kAvx2},
     {"scalar", BackendChoice::kScalar, CpuPath::kScalar},
     {"oracle", BackendChoice::kOracle, CpuPath::kAuto},
+    {"timer", BackendChoice::kTimer, CpuPath::kAuto},
 };
 
 CpuPath PathOf(BackendChoice choice) {
@@ -109,6 +111,16 @@ absl::Status WorkerHost::MakeBackend(std::function<void()> wake) {
     oracle.compute_threads.threads = options_.threads;
     oracle.compute_threads.spin = options_.spin;
     ASSIGN_OR_RETURN(backend_, OracleBackend::Create(std::move(oracle)));
+    return absl::OkStatus();
+  }
+  if (options_.backend == BackendChoice::kTimer) {
+    TimerBackend::Options timer;
+    timer.spec = model_->spec();
+    timer.arena = memory_->arena();
+    timer.wake = std::move(wake);
+    timer.max_rows = options_.engine.max_rows;
+    timer.max_sequences = options_.engine.max_sequences;
+    ASSIGN_OR_RETURN(backend_, TimerBackend::Create(std::move(timer)));
     return absl::OkStatus();
   }
   CpuBackendOptions cpu;

@@ -15,7 +15,8 @@
 
 namespace penstock {
 
-enum class BackendChoice { kAuto, kAvx512, kAvx2, kScalar, kOracle };
+// The last one computes nothing: for measuring what is around it.
+enum class BackendChoice { kAuto, kAvx512, kAvx2, kScalar, kOracle, kTimer };
 
 // Names as in flags; INVALID_ARGUMENT lists the known ones.
 absl::StatusOr<BackendChoice> ParseBackend(absl::string_view name);

@@ -12,11 +12,13 @@ void OutlierEjector::Remove(const std::string& worker) {
   workers_.erase(worker);
 }
 
-void OutlierEjector::Record(const std::string& worker, bool good) {
+bool OutlierEjector::Record(const std::string& worker, bool good, Instant now) {
   auto it = workers_.find(worker);
-  if (it == workers_.end()) return;
+  if (it == workers_.end()) return false;
   ++(good ? it->second.good : it->second.bad);
-  recorded_ = true;
+  if (interval_end_ != Instant::Infinite()) return false;
+  interval_end_ = now + options_.interval;
+  return true;
 }
 
 bool OutlierEjector::ejected(const std::string& worker) const {
@@ -46,10 +48,6 @@ void OutlierEjector::Advance(Instant now) {
     Judge(now);
     for (auto& [name, worker] : workers_) worker.good = worker.bad = 0;
     interval_end_ = Instant::Infinite();
-    recorded_ = false;
-  }
-  if (recorded_ && interval_end_ == Instant::Infinite()) {
-    interval_end_ = now + options_.interval;
   }
 }
 

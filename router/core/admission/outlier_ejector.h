@@ -25,15 +25,16 @@ class OutlierEjector {
 
   explicit OutlierEjector(const Options& options) : options_(options) {}
 
-  void Add(const std::string& worker);                // known ones: begins anew
-  void Remove(const std::string& worker);             // unknown: no-op
-  void Record(const std::string& worker, bool good);  // unknown: no-op
+  void Add(const std::string& worker);     // known ones: begins anew
+  void Remove(const std::string& worker);  // unknown: no-op
+  // Unknown workers: no-op. True: next() has changed.
+  bool Record(const std::string& worker, bool good, Instant now);
 
   // Judges when an interval is over; ends ejections.
   void Advance(Instant now);
   bool ejected(const std::string& worker) const;
   int ejections() const;
-  // When Advance has something to do; Infinite(): when something was recorded.
+  // When Advance has something to do.
   Instant next() const;
 
  private:
@@ -49,7 +50,6 @@ class OutlierEjector {
   Options options_;
   std::map<std::string, Tally> workers_;
   Instant interval_end_ = Instant::Infinite();  // while nothing is recorded
-  bool recorded_ = false;
 };
 
 }  // namespace penstock

@@ -15,9 +15,8 @@ class OutlierEjectorTest : public ::testing::Test {
   }
   static std::string Name(int i) { return absl::StrCat("w", i); }
   void Record(int worker, int good, int bad) {
-    for (int i = 0; i < good; ++i) ejector_.Record(Name(worker), true);
-    for (int i = 0; i < bad; ++i) ejector_.Record(Name(worker), false);
-    ejector_.Advance(now_);
+    for (int i = 0; i < good; ++i) ejector_.Record(Name(worker), true, now_);
+    for (int i = 0; i < bad; ++i) ejector_.Record(Name(worker), false, now_);
   }
   void Pass(absl::Duration time) {
     now_ = now_ + time;
@@ -103,7 +102,7 @@ TEST_F(OutlierEjectorTest, ANewLifeHasNoPast) {
   ejector_.Add("w0");
   EXPECT_FALSE(ejector_.ejected("w0"));
   ejector_.Remove("w0");
-  ejector_.Record("w0", false);
+  EXPECT_FALSE(ejector_.Record("w0", false, now_));
   EXPECT_EQ(ejector_.next(), Instant::Infinite()) << "nothing is to be done";
 }
 

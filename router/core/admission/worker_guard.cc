@@ -18,6 +18,7 @@ void WorkerGuard::Add(const WorkerKey& worker, WorkerRoles roles) {
     pool(leg).members.insert_or_assign(
         worker.name, Member{worker, CircuitBreaker(options_.breaker)});
     pool(leg).ejector.Add(worker.name);
+    dirty_ = true;
   }
 }
 
@@ -26,29 +27,43 @@ void WorkerGuard::Remove(const WorkerKey& worker) {
     if (Find(leg, worker) == nullptr) continue;
     pool(leg).members.erase(worker.name);
     pool(leg).ejector.Remove(worker.name);
+    dirty_ = true;
   }
 }
 
 void WorkerGuard::Started(LegKind leg, const WorkerKey& worker, Instant now) {
-  if (Member* member = Find(leg, worker)) member->breaker.OnStarted(now);
+  Member* member = Find(leg, worker);
+  if (member == nullptr || Closed(*member, now)) return;
+  member->breaker.OnStarted(now);
+  dirty_ = true;
 }
 
 void WorkerGuard::Progressed(LegKind leg, const WorkerKey& worker,
                              Instant now) {
-  if (Member* member = Find(leg, worker)) member->breaker.OnProgress(now);
+  Member* member = Find(leg, worker);
+  if (member == nullptr || Closed(*member, now)) return;
+  member->breaker.OnProgress(now);
+  dirty_ = true;
 }
 
 void WorkerGuard::Ended(LegKind leg, const WorkerKey& worker, Verdict verdict,
                         Instant now) {
   Member* member = Find(leg, worker);
   if (member == nullptr) return;
+  const bool was_closed = Closed(*member, now);
   member->breaker.OnEnded(verdict, now);
-  if (verdict != Verdict::kNeutral) {
-    pool(leg).ejector.Record(worker.name, verdict == Verdict::kGood);
-  }
+  dirty_ |= !was_closed || !Closed(*member, now);
+  if (verdict == Verdict::kNeutral) return;
+  dirty_ |=
+      pool(leg).ejector.Record(worker.name, verdict == Verdict::kGood, now);
+}
+
+bool WorkerGuard::Closed(const Member& member, Instant now) {
+  return member.breaker.state(now) == CircuitBreaker::State::kClosed;
 }
 
 std::vector<WorkerGuard::Change> WorkerGuard::Update(Instant now) {
+  dirty_ = false;
   std::vector<Change> changes;
   UpdatePool(LegKind::kPrefill, now, changes);
   UpdatePool(LegKind::kDecode, now, changes);

@@ -41,6 +41,8 @@ class WorkerGuard {
   void Ended(LegKind leg, const WorkerKey& worker, Verdict verdict,
              Instant now);
 
+  // Update may have something to say already.
+  bool dirty() const { return dirty_; }
   // Workers that are vetoed from now on, or no more, since the last call.
   std::vector<Change> Update(Instant now);
   // When Update has something to say though nothing happens.
@@ -70,12 +72,14 @@ class WorkerGuard {
   const Pool& pool(LegKind leg) const {
     return leg == LegKind::kPrefill ? prefill_ : decode_;
   }
+  static bool Closed(const Member& member, Instant now);
   Member* Find(LegKind leg, const WorkerKey& worker);
   const Member* Find(LegKind leg, const WorkerKey& worker) const;
   void UpdatePool(LegKind leg, Instant now, std::vector<Change>& changes);
 
   Options options_;
   Pool prefill_, decode_;
+  bool dirty_ = false;
 };
 
 }  // namespace penstock

@@ -235,6 +235,7 @@ absl::StatusOr<TraceReport> RunTrace(const std::vector<TraceRequest>& trace,
   cluster.context_length = context;
   cluster.router.max_running = static_cast<int>(requests);
   cluster.router.max_queued = static_cast<int>(requests);
+  cluster.router.max_queue_age = absl::InfiniteDuration();
   cluster.router.max_timeout = options.timeout;
   cluster.policy = options.policy;
   cluster.policy.kv_bytes_per_token = options.preset.kv_token_bytes();
