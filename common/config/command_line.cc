@@ -1,6 +1,7 @@
 #include "common/config/command_line.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -250,8 +251,9 @@ absl::Status Validate(const RouterOptions& options) {
 
 absl::Status Validate(const WorkerOptions& options) {
   RETURN_IF_ERROR(ValidateCommon(options));
-  RETURN_IF_ERROR(OneOf("backend", options.backend,
-                        {"auto", "avx512", "avx2", "scalar", "oracle", "timer"}));
+  RETURN_IF_ERROR(
+      OneOf("backend", options.backend,
+            {"auto", "avx512", "avx2", "scalar", "oracle", "timer"}));
   RETURN_IF_ERROR(
       OneOf("transport", options.transport, {"auto", "shm", "tcp", "inproc"}));
   RETURN_IF_ERROR(InRange("threads", options.threads, 0, 1024));

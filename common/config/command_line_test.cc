@@ -45,6 +45,34 @@ TEST(CommandLineTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
   EXPECT_EQ(line->options.backend, "auto");
 }
 
+TEST(CommandLineTest, TenantsComeFromTheFile) {
+  auto parse = [](const std::string& limits) {
+    return ParseRouterCommandLine(
+        {"--model", "m", "--config",
+         WriteFile("router.cfg", "version: 1 limits {" + limits + "}")});
+  };
+  auto line = parse(R"(
+    max_queue_age_ms: 1500
+    tenants { name: "a" weight: 3 max_running: 2 }
+    tenants { name: "b" max_queued: 7 }
+    other_tenants { weight: 2 })");
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->options.max_queue_age, absl::Milliseconds(1500));
+  ASSERT_EQ(line->options.tenants.size(), 2u);
+  EXPECT_EQ(line->options.tenants[0].name, "a");
+  EXPECT_EQ(line->options.tenants[0].weight, 3);
+  EXPECT_EQ(line->options.tenants[0].max_running, 2);
+  EXPECT_EQ(line->options.tenants[1].weight, 1);
+  EXPECT_EQ(line->options.tenants[1].max_queued, 7);
+  EXPECT_EQ(line->options.other_tenants.weight, 2);
+  for (const char* wrong :
+       {"tenants { name: \"a\" weight: 0 }", "tenants { weight: 1 }",
+        "tenants { name: \"a\" } tenants { name: \"a\" }",
+        "max_queue_age_ms: 0"}) {
+    EXPECT_FALSE(parse(wrong).ok()) << wrong;
+  }
+}
+
 TEST(CommandLineTest, RoutersGivenAsFlagsReplaceTheDefault) {
   auto line = ParseWorkerCommandLine(
       "prefill", {"--model", "m", "--router", "a:1", "--router", "b:2"});

@@ -187,7 +187,6 @@ void RouterCore::OnQueueAged() {
   for (AdmissionQueue::Id id : admission_.Expired(ports_.clock->Now())) {
     auto it = waiting_.find(id);
     if (it == waiting_.end()) continue;  // an end before made a place for it
-    Sometimes<"a request waited for too long">();
     Request& r = *it->second;
     End(r, QueueFull(absl::StrCat("this one did for ",
                                   absl::FormatDuration(ports_.clock->Now() -

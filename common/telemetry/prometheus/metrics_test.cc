@@ -58,7 +58,7 @@ TEST(MetricsTest, RouterVerbsBecomeSeries) {
                               "model_name=\"m\",role=\"router\"} 7"));
   EXPECT_THAT(page, HasSubstr(R"(finished_reason="length")"));
   EXPECT_THAT(page, HasSubstr(R"(reason="QUEUE_FULL")"));
-  EXPECT_THAT(page, HasSubstr("vllm:request_queue_time_seconds_sum{engine="
+  EXPECT_THAT(page, HasSubstr("penstock_router_queue_seconds_sum{engine="
                               "\"0\",model_name=\"m\",role=\"router\"} 2"));
   EXPECT_THAT(page, HasSubstr("penstock_worker_vetoed{engine=\"0\",leg="
                               "\"prefill\",model_name=\"m\",role=\"router\","

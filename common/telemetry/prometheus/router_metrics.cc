@@ -86,7 +86,7 @@ RouterMetrics::RouterMetrics(const std::string& model, Registry& registry)
       e2e_(Histogram(registry, labels_, "vllm:e2e_request_latency_seconds",
                      "Time from taking a request to its end",
                      RequestBuckets())),
-      queue_(Histogram(registry, labels_, "vllm:request_queue_time_seconds",
+      queue_(Histogram(registry, labels_, "penstock_router_queue_seconds",
                        "Time from taking a request to its first place",
                        FirstTokenBuckets())),
       native_ttft_(Histogram(registry, labels_, "penstock_router_ttft_seconds",
