@@ -85,6 +85,9 @@ TEST_F(DrawStateTest, ACopyGoesItsOwnWay) {
   two.Add({.token = 'z'});
   EXPECT_THAT(Filled(one, 1).history->tokens, ElementsAre('a', 'b', 'x'));
   EXPECT_THAT(Filled(two, 2).history->tokens, ElementsAre('a', 'b', 'y', 'z'));
+  two = one;
+  one.Add({.token = 'w'});
+  EXPECT_THAT(Filled(two, 1).history->tokens, ElementsAre('a', 'b', 'x'));
 }
 
 TEST_F(DrawStateTest, StopStringsAreSearchedFromMinTokensOn) {

@@ -79,7 +79,9 @@ TEST_F(WorkerCoreTest, ADrainingWorkerRefusesAndSaysWhenToComeBack) {
 // The longest prompt leaves room for one token, and token ids end where the
 // vocabulary does.
 TEST_F(WorkerCoreTest, ARequestThatCannotBeServedIsRefused) {
-  Start({.context_length = 64});
+  SimWorkerOptions options;
+  options.context_length = 64;
+  Start(options);
   auto refusal = [&](GenerateRequest request) {
     return Refusal(*decode_, LegKind::kDecode, LegFor(request, *decode_, ""))
         .code();
@@ -154,9 +156,12 @@ TEST_F(WorkerCoreTest, ReportsItsLoad) {
   load = decode_->core().Load();
   EXPECT_EQ(load.active_requests, 1);
   EXPECT_EQ(load.queued_requests, 1);
-  EXPECT_GE(load.queued_tokens, 50);
+  EXPECT_EQ(load.queued_tokens, 100 + 50);
   EXPECT_EQ(load.free_blocks, 24 - 2);
   EXPECT_FALSE(decode_->core().idle());
+  auto queued = [&] { return decode_->core().Load().queued_tokens; };
+  ASSERT_TRUE(RunUntil([&] { return queued() != 150; }));
+  EXPECT_EQ(queued(), 68 + 50);
 
   ASSERT_TRUE(RunUntil([&] { return one.ended && two.ended; }));
   load = decode_->core().Load();
@@ -166,7 +171,9 @@ TEST_F(WorkerCoreTest, ReportsItsLoad) {
   // What is cached can be had, so it counts as free.
   EXPECT_EQ(load.free_blocks, 24);
   EXPECT_GT(decode_->core().pool().counts().cached, 0);
-  EXPECT_GT(load.step_time, absl::ZeroDuration());
+  // Each step took 2 ms and up to 32 times 20 us.
+  EXPECT_GT(load.step_time, absl::Milliseconds(2));
+  EXPECT_LE(load.step_time, absl::Microseconds(2640));
   ExpectClean(*decode_);
 }
 
