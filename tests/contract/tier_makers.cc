@@ -1,7 +1,10 @@
 #include "tests/contract/tier_makers.h"
 
+#include <utility>
+
 #include "common/base/check.h"
 #include "kvstore/core/memory_tier.h"
+#include "kvstore/core/tier_stack.h"
 #include "kvstore/disk/disk_tier.h"
 
 namespace penstock {
@@ -30,12 +33,23 @@ TierMaker Disk(const std::string& name, DiskIo::Kind io) {
           }};
 }
 
+// Memory for a few pages over a disk for all.
+std::unique_ptr<KvTier> MakeStack(TierBench& bench, const std::string& folder,
+                                  uint64_t max_bytes) {
+  std::vector<std::unique_ptr<KvTier>> tiers;
+  tiers.push_back(MakeMemory(bench, folder, 8 * bench.page_bytes()));
+  tiers.push_back(
+      Disk("Disk", DiskIo::Kind::kThreads).make(bench, folder, max_bytes));
+  return std::make_unique<TierStack>(std::move(tiers));
+}
+
 }  // namespace
 
 std::vector<TierMaker> TierMakers() {
   return {{"Memory", MakeMemory},
           Disk("DiskUring", DiskIo::Kind::kUring),
-          Disk("DiskThreads", DiskIo::Kind::kThreads)};
+          Disk("DiskThreads", DiskIo::Kind::kThreads),
+          {"Stack", MakeStack, /*forgets=*/false}};
 }
 
 }  // namespace penstock

@@ -18,8 +18,8 @@ struct TierMaker {
   std::function<std::unique_ptr<KvTier>(
       TierBench& bench, const std::string& folder, uint64_t max_bytes)>
       make;
-  // A page that is asked for as another block is gone at once. One that is
-  // still on its way to a tier below is not.
+  // A page that is asked for as another block is gone at once. Not so where a
+  // second tier holds it too.
   bool forgets = true;
 
   friend std::ostream& operator<<(std::ostream& out, const TierMaker& maker) {
