@@ -79,7 +79,7 @@ void SimRouterLink::Report() {
 }
 
 void SimRouterLink::SendEvents() {
-  const CacheEventLog& log = ports_.core->cache_events();
+  CacheEventLog& log = ports_.core->cache_events();
   while (events_sent_ < log.last_sequence()) {
     auto events = log.Since(events_sent_, kEventsAtOnce);
     if (!events.has_value()) {
@@ -95,7 +95,7 @@ void SimRouterLink::SendEvents() {
 }
 
 void SimRouterLink::SendSnapshot() {
-  const CacheEventLog& log = ports_.core->cache_events();
+  CacheEventLog& log = ports_.core->cache_events();
   events_sent_ = log.last_sequence();
   stream_->Send(SimStream::kClient,
                 ForRouter([snapshot = log.Snapshot()](Registration& r) {

@@ -256,7 +256,7 @@ std::vector<TransferId> WorkerCore::Generating() const {
   return decode_->Generating();
 }
 
-const CacheEventLog& WorkerCore::cache_events() const { return cache_log_; }
+CacheEventLog& WorkerCore::cache_events() { return cache_log_; }
 
 const BlockPool& WorkerCore::pool() const { return pool_; }
 

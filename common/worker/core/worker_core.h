@@ -94,7 +94,7 @@ class WorkerCore {
 
   WorkerInfo Info() const;  // without addresses, which the host knows
   WorkerLoad Load() const;
-  const CacheEventLog& cache_events() const;
+  CacheEventLog& cache_events();
   const BlockPool& pool() const;
   // All that the core keeps of its pool.
   void CountBlocks(BlockCensus& census) const;

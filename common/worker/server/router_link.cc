@@ -94,7 +94,7 @@ void RouterLink::Report() {
 }
 
 void RouterLink::SendEvents() {
-  const CacheEventLog& log = ports_.core->cache_events();
+  CacheEventLog& log = ports_.core->cache_events();
   while (events_sent_ < log.last_sequence()) {
     const auto events = log.Since(events_sent_, kEventsAtOnce);
     if (!events.has_value()) {
@@ -109,7 +109,7 @@ void RouterLink::SendEvents() {
 
 void RouterLink::OnReplay(uint64_t from) {
   if (from == 0) {
-    const CacheEventLog& log = ports_.core->cache_events();
+    CacheEventLog& log = ports_.core->cache_events();
     events_sent_ = log.last_sequence();
     stream_->Send(EncodeWorkerMessage(log.Snapshot()));
     return;

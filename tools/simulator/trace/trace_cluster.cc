@@ -151,7 +151,7 @@ void TraceCluster::Heartbeat(TraceWorker& worker) {
 }
 
 void TraceCluster::SendCacheEvents(TraceWorker& worker) {
-  const CacheEventLog& log = worker.core().cache_events();
+  CacheEventLog& log = worker.core().cache_events();
   while (worker.cache_events_sent < log.last_sequence()) {
     const auto events = log.Since(worker.cache_events_sent, kEventsAtOnce);
     if (!events.has_value()) {
