@@ -60,10 +60,9 @@ void EngineLoop::AddRows(SequenceId id, Entry& entry, int rows,
   part.first_row = static_cast<int32_t>(plan.tokens.size());
   part.rows = rows;
   part.first_block = static_cast<int32_t>(plan.block_table.size());
-  for (int i = 0; i < rows; ++i) {
-    plan.tokens.push_back(s.tokens()[s.computed + i]);
-    plan.positions.push_back(s.computed + i);
-  }
+  const auto first = s.tokens().begin() + s.computed;
+  plan.tokens.insert(plan.tokens.end(), first, first + rows);
+  for (int i = 0; i < rows; ++i) plan.positions.push_back(s.computed + i);
   part.blocks = BlocksFor(s.computed + rows);
   plan.block_table.resize(part.first_block + part.blocks);
   for (int b = 0; b < part.blocks; ++b) {

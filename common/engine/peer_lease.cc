@@ -11,9 +11,21 @@ PeerLease::PeerLease(const WorkerContext* context, std::function<void()> renew,
       expired_(std::move(expired)) {}
 
 void PeerLease::Refresh() {
-  context_->timers->Cancel(expiry_timer_);
-  expiry_timer_ = context_->timers->Schedule(
-      context_->clock->Now() + context_->options.lease, expired_);
+  expires_ = context_->clock->Now() + context_->options.lease;
+  if (expiry_timer_ == 0) Watch();
+}
+
+// Signs of life are many, one for each page: the timer stays, and looks when it
+// fires whether any came.
+void PeerLease::Watch() {
+  expiry_timer_ = context_->timers->Schedule(expires_, [this] {
+    expiry_timer_ = 0;
+    if (context_->clock->Now() < expires_) {
+      Watch();
+    } else {
+      expired_();
+    }
+  });
 }
 
 void PeerLease::StartRenewing() {

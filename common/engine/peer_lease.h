@@ -21,9 +21,12 @@ class PeerLease {
   void End();
 
  private:
+  void Watch();
+
   const WorkerContext* context_;
   std::function<void()> renew_;
   std::function<void()> expired_;
+  Instant expires_;
   TimerId expiry_timer_ = 0;
   TimerId renew_timer_ = 0;
 };

@@ -13,10 +13,16 @@
 namespace penstock {
 namespace {
 
+std::vector<BlockHold> Shared(const std::vector<BlockHold>& blocks) {
+  std::vector<BlockHold> shared;
+  shared.reserve(blocks.size());
+  for (const BlockHold& hold : blocks) shared.push_back(hold.Share());
+  return shared;
+}
+
 // The sequence's first `computed` positions lie in `blocks`.
-void PlaceOn(const std::vector<BlockHold>& blocks, int computed,
-             Sequence& sequence) {
-  for (const BlockHold& hold : blocks) sequence.blocks.push_back(hold.Share());
+void PlaceOn(std::vector<BlockHold> blocks, int computed, Sequence& sequence) {
+  sequence.blocks = std::move(blocks);
   sequence.computed = computed;
   sequence.scored = sequence.prompt_tokens();
   sequence.looked_up = true;
@@ -105,14 +111,15 @@ void AnswerGroup::Resume(std::vector<ResumedAnswer> answers,
   cached_tokens_ = cached_tokens;
   transfer_ = transfer;
   for (ResumedAnswer& answer : answers) {
-    PlaceOn(blocks, computed, *answer.sequence);
+    const bool last = &answer == &answers.back();
+    PlaceOn(last ? std::move(blocks) : Shared(blocks), computed,
+            *answer.sequence);
     answer.sequence->cached_tokens = cached_tokens;
     // Prefill delivered what it drew; all but the last is in the KV.
     if (!request_->deferred()) {
       answer.delivered = static_cast<int>(answer.made.size());
     }
   }
-  blocks.clear();
   Launch(std::move(answers));
 }
 
@@ -180,7 +187,7 @@ void AnswerGroup::Fork(const Sequence& prompt,
     ResumedAnswer answer;
     if (i < replayed_.size() && replayed_[i].delivered > 0) {
       answer = std::move(replayed_[i]);
-      PlaceOn(prompt.blocks, prompt.computed, *answer.sequence);
+      PlaceOn(Shared(prompt.blocks), prompt.computed, *answer.sequence);
       answers.push_back(std::move(answer));
       continue;
     }

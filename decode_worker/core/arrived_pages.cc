@@ -26,17 +26,22 @@ bool ArrivedPages::Add(const PageArrival& arrival) {
   return was_there && !same;
 }
 
-ArrivedPages::State ArrivedPages::StateOf(BlockRef block) const {
+const ArrivedPages::Page* ArrivedPages::Landed(BlockRef block) const {
   auto page = pages_.find(block);
-  if (page == pages_.end() || !page->second.whole.has_value()) {
-    return State::kMissing;
-  }
-  return page->second.there() ? State::kThere : State::kSpoiled;
+  if (page == pages_.end() || !page->second.whole.has_value()) return nullptr;
+  return &page->second;
+}
+
+ArrivedPages::State ArrivedPages::StateOf(BlockRef block) const {
+  const Page* page = Landed(block);
+  if (page == nullptr) return State::kMissing;
+  return page->there() ? State::kThere : State::kSpoiled;
 }
 
 std::optional<uint64_t> ArrivedPages::Checksum(BlockRef block) const {
-  if (StateOf(block) != State::kThere) return std::nullopt;
-  return pages_.at(block).whole->checksum;
+  const Page* page = Landed(block);
+  if (page == nullptr || !page->there()) return std::nullopt;
+  return page->whole->checksum;
 }
 
 }  // namespace penstock

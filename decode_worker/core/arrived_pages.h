@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 
+#include "absl/container/flat_hash_map.h"
 #include "common/env/clock.h"
 #include "common/model/block_ref.h"
 #include "common/transfer/kv_transport.h"
@@ -51,7 +51,10 @@ class ArrivedPages {
     }
   };
 
-  std::map<BlockRef, Page> pages_;
+  // Null unless a page has landed there whole.
+  const Page* Landed(BlockRef block) const;
+
+  absl::flat_hash_map<BlockRef, Page> pages_;
 };
 
 }  // namespace penstock

@@ -28,7 +28,7 @@ class CacheEventLog {
   void Removed(BlockHash hash);
   void Cleared();
 
-  // Events that Since could give; at most the ring.
+  // Blocks or events, what is more, that Since could give; at most the ring.
   size_t kept() const { return std::max(events_.size(), hashes_.size()); }
   size_t ring() const { return ring_; }
   // Blocks that a Snapshot would have.

@@ -80,7 +80,7 @@ BlockHold PrefixCache::Insert(BlockHash parent, BlockHash hash,
                               BlockRef block) {
   CHECK(tokens.size() == kBlockTokens);
   CHECK(pool_->References(block) > 0);
-  if (by_hash_.contains(hash)) {
+  if (!by_hash_.try_emplace(hash, block.index).second) {
     const Entry* existing = Find(parent, hash, tokens);
     return pool_->TryHold(existing == nullptr ? block : existing->block);
   }
@@ -98,7 +98,6 @@ BlockHold PrefixCache::Insert(BlockHash parent, BlockHash hash,
     announced_parent = parent;
     AddChild(above);
   }
-  by_hash_.emplace(hash, block.index);
   pool_->SetCached(block, true);
   log_->Stored(announced_parent, hash);
   return pool_->TryHold(block);

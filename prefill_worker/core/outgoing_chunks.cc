@@ -42,6 +42,8 @@ void OutgoingChunks::Post(OutgoingChunk chunk,
   ++chunk.attempts;
   chunk.via = &routes_.best();
   std::vector<PageWrite> writes;
+  writes.reserve(chunk.blocks);
+  chunk.pins.reserve(chunk.blocks);
   for (int i = 0; i < chunk.blocks; ++i) {
     const int block = chunk.first_block + i;
     chunk.pins.push_back(context_->pool->Pin(blocks[block].ref()));

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/engine/worker_context.h"
@@ -89,8 +90,8 @@ class OutgoingChunks {
   TransferId transfer_;
   WorkerKey peer_;
   PushRoutes routes_;
-  std::map<int, BlockRef> granted_;  // by block
-  int next_block_ = 0;               // first one not posted yet
+  absl::flat_hash_map<int, BlockRef> granted_;  // by block
+  int next_block_ = 0;                          // first one not posted yet
   int next_chunk_ = 0;
   std::map<PostKey, OutgoingChunk> posts_;  // in flight
   std::map<int, OutgoingChunk> arrived_;    // by number, for a Nack

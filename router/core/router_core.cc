@@ -141,20 +141,25 @@ void RouterCore::OnWorkerLost(const WorkerKey& worker,
                                                " was lost: ", why.message())));
 }
 
+std::vector<RequestId> RouterCore::RequestsInOrder() const {
+  std::vector<RequestId> ids;
+  ids.reserve(requests_.size());
+  for (const auto& [id, request] : requests_) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
 void RouterCore::HandleLost(const WorkerKey& worker, const absl::Status& why) {
   ports_.probe->WorkerLost(worker, why);
   guard_.Remove(worker);
   FollowGuard();
   RaiseHope();
-  std::vector<RequestId> affected;  // ends and retries change the map
-  for (const auto& [id, request] : requests_) {
-    if (request->attempt.has_value()) affected.push_back(id);
-  }
-  for (RequestId id : affected) {
+  for (RequestId id : RequestsInOrder()) {
     for (LegKind kind : {LegKind::kDecode, LegKind::kPrefill}) {
       auto it = requests_.find(id);
       if (it == requests_.end()) break;
       Request& r = *it->second;
+      if (!r.attempt.has_value()) break;
       const Attempt::Leg* leg = kind == LegKind::kDecode ? &r.attempt->decode()
                                 : r.attempt->prefill().has_value()
                                     ? &*r.attempt->prefill()

@@ -197,6 +197,8 @@ class RouterCore {
   static int HistoryTokens(const Request& request);
   std::vector<KeptPrefix> KeptFor(const Request& request) const;
   RequestId DrawRequestId();
+  // What happens to many at once happens in the same order each time.
+  std::vector<RequestId> RequestsInOrder() const;
   void HashHistory(Request& request);
   static AdmissionQueue::Options QueueOptions(const Options& options);
   // Takes the request into the queue. kQueueFull: there is no room for it. The
@@ -280,7 +282,7 @@ class RouterCore {
   const Options options_;
   const Ports ports_;
   WorkerRegistry workers_;
-  std::map<RequestId, std::unique_ptr<Request>> requests_;
+  absl::flat_hash_map<RequestId, std::unique_ptr<Request>> requests_;
   AdmissionQueue admission_;
   std::map<AdmissionQueue::Id, Request*> waiting_;  // those in it, by arrival
   TimerId queue_timer_ = 0;

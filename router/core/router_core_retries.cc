@@ -179,8 +179,8 @@ void RouterCore::MoveWaitingLegs(const WorkerKey& worker,
   auto waits_there = [&](const Attempt::Leg& leg) {
     return leg.worker == worker && leg.open() && !leg.accepted && !leg.keeps;
   };
-  for (auto& [id, request] : requests_) {
-    Request& r = *request;
+  for (RequestId id : RequestsInOrder()) {
+    Request& r = *requests_.at(id);
     if (!r.attempt.has_value() ||
         r.attempt->state() != AttemptState::kOpening) {
       continue;

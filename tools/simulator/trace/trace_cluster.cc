@@ -130,7 +130,8 @@ absl::Status TraceCluster::AddWorker(const std::string& name,
 
 // Hands what a worker has said to the router.
 void TraceCluster::Deliver(TraceWorker& worker) {
-  for (LegEvent& event : worker.TakeOutbox()) {
+  worker.TakeOutbox(delivered_);
+  for (LegEvent& event : delivered_) {
     if (auto* frame = std::get_if<TokenFrame>(&event.what)) {
       router_->OnLegFrame(event.leg, std::move(*frame));
     } else if (auto* end = std::get_if<absl::Status>(&event.what)) {

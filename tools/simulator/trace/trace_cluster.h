@@ -18,6 +18,7 @@
 namespace penstock {
 
 class TraceWorker;
+struct LegEvent;
 
 struct TraceClusterOptions {
   CostPreset preset;
@@ -83,6 +84,7 @@ class TraceCluster {
   std::unique_ptr<Legs> legs_;
   std::unique_ptr<RouterCore> router_;
   std::map<std::string, std::unique_ptr<TraceWorker>> workers_;
+  std::vector<LegEvent> delivered_;  // at once, the last time
   int64_t events_ = 0;
 };
 

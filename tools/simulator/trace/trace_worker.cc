@@ -82,8 +82,9 @@ void TraceWorker::Say(LegEvent event) {
   if (outbox_.size() == 1) to_router_();
 }
 
-std::vector<LegEvent> TraceWorker::TakeOutbox() {
-  return std::exchange(outbox_, {});
+void TraceWorker::TakeOutbox(std::vector<LegEvent>& events) {
+  events.clear();
+  events.swap(outbox_);
 }
 
 }  // namespace penstock

@@ -48,7 +48,8 @@ class TraceWorker {
   // Runs the core until it has nothing more to do at this instant.
   void Settle();
 
-  std::vector<LegEvent> TakeOutbox();
+  // Into `events`, whose memory the next ones will have.
+  void TakeOutbox(std::vector<LegEvent>& events);
 
   WorkerCore& core() { return *core_; }
   const WorkerKey& key() const { return key_; }
