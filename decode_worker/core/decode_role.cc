@@ -27,7 +27,7 @@ void DecodeRole::StartLeg(LegRequest leg, LegSink* sink) {
   }
   std::unique_ptr<DecodeTransfer>& transfer = transfers_[id];
   if (transfer == nullptr) {
-    transfer = std::make_unique<DecodeTransfer>(context_, id);
+    transfer = std::make_unique<DecodeTransfer>(context_, id, &unsettled_);
     uncredited_.push_back(id);
   } else if (transfer->released()) {
     // Its other half came and went first.
@@ -87,7 +87,7 @@ void DecodeRole::OnOffer(const WorkerKey& peer, Offer offer) {
     return;
   }
   TransferId id = offer.transfer;
-  transfer = std::make_unique<DecodeTransfer>(context_, id);
+  transfer = std::make_unique<DecodeTransfer>(context_, id, &unsettled_);
   uncredited_.push_back(id);
   transfer->OnOffer(peer, std::move(offer));
 }
@@ -164,14 +164,26 @@ bool DecodeRole::GrantCredits() {
 }
 
 bool DecodeRole::Reap() {
-  auto released = [](const auto& entry) { return entry.second->released(); };
-  return std::erase_if(transfers_, released) + std::erase_if(local_, released) >
-         0;
+  bool progress = std::erase_if(local_, [](const auto& entry) {
+                    return entry.second->released();
+                  }) > 0;
+  std::erase_if(unsettled_, [&](TransferId id) {
+    auto it = transfers_.find(id);
+    if (it->second->unsettled()) return false;
+    if (it->second->released()) {
+      transfers_.erase(it);
+      progress = true;
+    }
+    return true;
+  });
+  return progress;
 }
 
 bool DecodeRole::Poll() {
   bool progress = DrainArrivals();
-  for (auto& [id, transfer] : transfers_) progress |= transfer->Poll();
+  for (TransferId id : std::vector(unsettled_.begin(), unsettled_.end())) {
+    progress |= transfers_.at(id)->Poll();
+  }
   progress |= GrantCredits();
   progress |= Reap();
   return progress;

@@ -56,6 +56,8 @@ class DecodeRole {
   bool Reap();
 
   const WorkerContext* context_;
+  // Of transfers_, those that Poll has to look at.
+  std::set<TransferId> unsettled_;
   // Ordered by id; the order of credits is kept apart, by arrival.
   std::map<TransferId, std::unique_ptr<DecodeTransfer>> transfers_;
   std::vector<TransferId> uncredited_;

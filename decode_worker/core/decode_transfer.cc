@@ -11,10 +11,21 @@
 #include "common/peer/error_reason.h"
 
 namespace penstock {
+namespace {
 
-DecodeTransfer::DecodeTransfer(const WorkerContext* context, TransferId id)
+// Blocks that nobody holds, or only a request that may come back.
+int Available(const WorkerContext& context) {
+  const BlockCounts counts = context.pool->counts();
+  return counts.free + counts.cached + context.pool->kept();
+}
+
+}  // namespace
+
+DecodeTransfer::DecodeTransfer(const WorkerContext* context, TransferId id,
+                               std::set<TransferId>* unsettled)
     : context_(context),
       id_(id),
+      unsettled_(unsettled),
       lease_(
           context,
           [this] {
@@ -150,6 +161,8 @@ int DecodeTransfer::GrowthBlocks() const {
 }
 
 bool DecodeTransfer::ReserveBlocks() {
+  // Matching takes time in proportion to the history, and is tried each round.
+  if (Available(*context_) < short_of_) return false;
   const int full = static_cast<int>(history_.size()) / kBlockTokens;
   std::vector<BlockHold> have = context_->cache->Match(root_, history_, full);
   const bool go_on =
@@ -171,6 +184,7 @@ bool DecodeTransfer::ReserveBlocks() {
   auto fresh = context_->engine->TryReserve(prompt_blocks() + growth - leading,
                                             static_cast<int>(own));
   if (!fresh.has_value()) {
+    short_of_ = prompt_blocks() + growth - leading + static_cast<int>(own);
     if (go_on) {
       const int computed = leading * kBlockTokens;
       context_->kept->Keep(id_.request,
@@ -329,6 +343,7 @@ void DecodeTransfer::BeginRevoke() {
   CancelTimers();
   resumed_.clear();
   Move(state_, DecodeState::kRevoking);
+  unsettled_->insert(id_);
   TryFence();
 }
 
@@ -365,8 +380,7 @@ void DecodeTransfer::TryFence() {
 bool DecodeTransfer::Poll() {
   DecodeState before = state_;
   bool fenced_before = fenced_;
-  if (state_ == DecodeState::kRevoking || state_ == DecodeState::kQuarantined ||
-      state_ == DecodeState::kFenced) {
+  if (IsFencing()) {
     TryFence();
   } else if (state_ == DecodeState::kCommitted) {
     // Two rounds: arrivals that landed before the fence are looked at between.
@@ -387,6 +401,7 @@ void DecodeTransfer::Release() {
   growth_.clear();
   resumed_.clear();
   Move(state_, DecodeState::kReleased);
+  unsettled_->insert(id_);
 }
 
 }  // namespace penstock

@@ -25,7 +25,10 @@ namespace penstock {
 // which removes it when released(). Single-threaded.
 class DecodeTransfer {
  public:
-  DecodeTransfer(const WorkerContext* context, TransferId id);
+  // Puts its id into `unsettled` whenever it has something for Poll to do, or
+  // is released.
+  DecodeTransfer(const WorkerContext* context, TransferId id,
+                 std::set<TransferId>* unsettled);
   ~DecodeTransfer();
 
   // The two halves that have to meet.
@@ -61,6 +64,10 @@ class DecodeTransfer {
   // Its verified pages are about to be kept for the request's next leg.
   bool keeps() const { return keep_; }
   bool released() const { return state_ == DecodeState::kReleased; }
+  // Poll has something to do.
+  bool unsettled() const {
+    return state_ == DecodeState::kCommitted || IsFencing();
+  }
   DecodeState state() const { return state_; }
   bool has_offer() const { return offer_.has_value(); }
   bool has_leg() const { return output_ != nullptr; }
@@ -100,6 +107,12 @@ class DecodeTransfer {
   int VerifiedTokens() const;
   void KeepVerified();
   void BeginRevoke();
+  // On the way from a revocation to the release.
+  bool IsFencing() const {
+    return state_ == DecodeState::kRevoking ||
+           state_ == DecodeState::kQuarantined ||
+           state_ == DecodeState::kFenced;
+  }
   void TryFence();
   void Release();
   void ArmMeetTimer();
@@ -109,6 +122,7 @@ class DecodeTransfer {
 
   const WorkerContext* context_;
   TransferId id_;
+  std::set<TransferId>* unsettled_;
   DecodeState state_ = DecodeState::kOffered;
   LegRequest leg_;
   std::vector<TokenId> history_;  // the leg's
@@ -124,6 +138,7 @@ class DecodeTransfer {
   std::vector<BlockHold> blocks_;  // by prompt block; cached ones first
   std::vector<BlockHold> growth_;  // for the first position after them
   int have_blocks_ = 0;            // leading ones that were cached here
+  int short_of_ = 0;               // blocks that must be there to try again
   std::vector<TransferPin> pins_;  // of the granted ones
   ArrivedPages pages_;
   std::vector<ChunkDone> waiting_chunks_;    // announced, a page is missing

@@ -188,6 +188,7 @@ void DecodeTransfer::MaybeCommit() {
     return;
   }
   Move(state_, DecodeState::kCommitted);
+  unsettled_->insert(id_);
   lease_.End();
 }
 
