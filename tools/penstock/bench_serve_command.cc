@@ -1,6 +1,3 @@
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -49,12 +46,9 @@ absl::StatusOr<std::vector<PlannedRequest>> Plan(
     return absl::InternalError("the router does not describe its model");
   }
   if (!options.trace.empty()) {
-    std::ifstream file(options.trace);
-    if (!file) {
-      return absl::NotFoundError(
-          absl::StrCat(options.trace, ": ", std::strerror(errno)));
-    }
-    return PlanTrace(file, options.requests, options.speed, limits);
+    ASSIGN_OR_RETURN(const std::vector<TraceRequest> trace,
+                     ReadTraceFile(options.trace));
+    return PlanTrace(trace, options.requests, options.speed, limits);
   }
   SeededRandom random(options.seed);
   return PlanUniform({options.requests, options.rate, options.input_tokens,

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <istream>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/base/id.h"
 #include "common/env/random.h"
+#include "tools/trace/trace_file.h"
 
 namespace penstock {
 
@@ -35,13 +35,11 @@ std::vector<PlannedRequest> PlanUniform(const UniformLoad& load,
                                         const LoadLimits& limits,
                                         Random& random);
 
-// Lines of {"timestamp": ms, "input_length", "output_length", "hash_ids"}, at
-// most `max_requests` of them, played `speed` times as fast. Equal hash ids are
-// equal runs of 512 tokens, so that shared prefixes stay shared.
-// INVALID_ARGUMENT names the line.
-absl::StatusOr<std::vector<PlannedRequest>> PlanTrace(std::istream& trace,
-                                                      int max_requests,
-                                                      double speed,
-                                                      const LoadLimits& limits);
+// The first `max_requests` of a recorded load, played `speed` times as fast.
+// Equal hash ids are equal runs of tokens, so that shared prefixes stay shared.
+// Precondition: speed > 0.
+std::vector<PlannedRequest> PlanTrace(absl::Span<const TraceRequest> trace,
+                                      int max_requests, double speed,
+                                      const LoadLimits& limits);
 
 }  // namespace penstock

@@ -1,16 +1,13 @@
 #include "tools/penstock/load_plan.h"
 
-#include <sstream>
-#include <string>
+#include <algorithm>
+#include <utility>
 #include <vector>
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr LoadLimits kLimits = {5000, 2000, 2048};
 
@@ -40,19 +37,20 @@ TEST(PlanUniformTest, NoRateIsAllAtOnceAndSeedsRepeat) {
             PlanUniform({3, 0, 4, 1}, kLimits, second)[2].prompt);
 }
 
-absl::StatusOr<std::vector<PlannedRequest>> Trace(const std::string& text,
-                                                  int max_requests = 100) {
-  std::istringstream in(text);
-  return PlanTrace(in, max_requests, 2, kLimits);
+TraceRequest Recorded(absl::Duration at, int input, int output,
+                      std::vector<uint64_t> hashes = {}) {
+  return {at, input, output, std::move(hashes)};
 }
 
 TEST(PlanTraceTest, EqualHashesAreEqualTokens) {
-  const auto plan = Trace(
-      R"({"timestamp":0,"input_length":1000,"output_length":5,"hash_ids":[4,5]}
-{"timestamp":300,"input_length":600,"output_length":6,"hash_ids":[4,6]})");
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  const auto& a = (*plan)[0];
-  const auto& b = (*plan)[1];
+  const auto plan =
+      PlanTrace({Recorded(absl::ZeroDuration(), 1000, 5, {4, 5}),
+                 Recorded(absl::Milliseconds(300), 600, 6, {4, 6}),
+                 Recorded(absl::Milliseconds(400), 600, 6), Recorded({}, 1, 1)},
+                3, 2, kLimits);
+  ASSERT_EQ(plan.size(), 3u);
+  const auto& a = plan[0];
+  const auto& b = plan[1];
   EXPECT_EQ(a.prompt.size(), 1000u);
   EXPECT_EQ(b.prompt.size(), 600u);
   EXPECT_EQ(b.due_ms, 150);
@@ -60,29 +58,13 @@ TEST(PlanTraceTest, EqualHashesAreEqualTokens) {
   EXPECT_TRUE(
       std::equal(a.prompt.begin(), a.prompt.begin() + 512, b.prompt.begin()));
   EXPECT_NE(a.prompt[512], b.prompt[512]);
+  EXPECT_NE(plan[2].prompt[0], b.prompt[0]);
 }
 
 TEST(PlanTraceTest, CutsToWhatTheModelAllows) {
-  const auto plan =
-      Trace(R"({"timestamp":0,"input_length":9000,"output_length":900})");
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ((*plan)[0].prompt.size(), 2000u);
-  EXPECT_EQ((*plan)[0].output_tokens, 48);
-}
-
-TEST(PlanTraceTest, NamesTheBadLine) {
-  const std::string good =
-      R"({"timestamp":0,"input_length":1,"output_length":1})"
-      "\n";
-  for (const char* bad :
-       {"", "[]", "{}", R"({"timestamp":-1,"input_length":1})",
-        R"({"timestamp":0,"input_length":1e99,"output_length":1})"}) {
-    const auto plan = Trace(good + bad + "\n");
-    ASSERT_FALSE(plan.ok()) << bad;
-    EXPECT_THAT(std::string(plan.status().message()), HasSubstr("line 2"));
-  }
-  // Not read when it is not asked for.
-  EXPECT_TRUE(Trace(good + "bad", 1).ok());
+  const auto plan = PlanTrace({Recorded({}, 9000, 900)}, 9, 1, kLimits);
+  EXPECT_EQ(plan[0].prompt.size(), 2000u);
+  EXPECT_EQ(plan[0].output_tokens, 48);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/base/id.h"
-#include "tools/simulator/trace/trace_file.h"
+#include "tools/trace/trace_file.h"
 
 namespace penstock {
 

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "tools/simulator/trace/duration_histogram.h"
 #include "tools/simulator/trace/trace_cluster.h"
-#include "tools/simulator/trace/trace_file.h"
+#include "tools/trace/trace_file.h"
 
 namespace penstock {
 

@@ -1,4 +1,4 @@
-#include "tools/simulator/trace/trace_file.h"
+#include "tools/trace/trace_file.h"
 
 #include <algorithm>
 #include <fstream>
