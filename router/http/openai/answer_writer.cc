@@ -117,8 +117,24 @@ void AnswerWriter::Keep(Choice& choice, const TokenFrame& frame) {
 }
 
 std::string AnswerWriter::Event(const ApiJson& choice) const {
+  return EventOf(DumpJson(choice));
+}
+
+std::string AnswerWriter::TextEvent(const Choice& choice,
+                                    const std::string& text) const {
+  // Most events are this one: a document of its own for each costs more than
+  // all else that is done with a token.
+  const std::string quoted = DumpJson(text);
+  const std::string content =
+      chat() ? absl::StrCat("\"delta\":{\"content\":", quoted, "}")
+             : absl::StrCat("\"text\":", quoted);
+  return EventOf(absl::StrCat("{\"index\":", choice.index, ",", content,
+                              ",\"logprobs\":null,\"finish_reason\":null}"));
+}
+
+std::string AnswerWriter::EventOf(absl::string_view choice) const {
   return absl::StrCat(
-      event_head_, DumpJson(choice),
+      event_head_, choice,
       options_.answer.include_usage ? "],\"usage\":null}\n\n" : "]}\n\n");
 }
 
@@ -159,7 +175,10 @@ std::string AnswerWriter::Events(Choice& choice, std::string text) {
   if (first) BeginEcho(choice, &text);
   const bool ends = choice.finish != FinishReason::kNone;
   std::string events;
-  if (!text.empty() || !choice.tokens.empty() || (first && chat())) {
+  if (!first && !options_.answer.logprobs &&
+      !options_.answer.return_token_ids) {
+    if (!text.empty()) events = TextEvent(choice, text);
+  } else if (!text.empty() || !choice.tokens.empty() || (first && chat())) {
     ApiJson json = {{"index", choice.index}};
     if (chat()) {
       json["delta"] = ApiJson::object();

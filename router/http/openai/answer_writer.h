@@ -69,7 +69,10 @@ class AnswerWriter {
   void BeginEcho(Choice& choice, std::string* text);
   // Logprobs and ids of what waits.
   void WriteTokens(Choice& choice, ApiJson& json);
+  // The event of a token of which nothing but the text is to be told.
+  std::string TextEvent(const Choice& choice, const std::string& text) const;
   std::string Event(const ApiJson& choice) const;
+  std::string EventOf(absl::string_view choice) const;
   ApiJson Document();
   ApiJson DocumentChoice(Choice& choice);
   ApiJson UsageJson() const;

@@ -58,6 +58,30 @@ std::string PathOf(absl::string_view target) {
 
 }  // namespace
 
+void HttpHost::Post(absl::AnyInvocable<void()> task) {
+  std::lock_guard<std::mutex> lock(mutex);
+  tasks.push_back(std::move(task));
+  if (tasks.size() > 1) return;  // whoever runs the first runs all
+  asio::post(io, [host = self] {
+    const std::shared_ptr<HttpHost> alive = host.lock();
+    if (alive != nullptr) alive->RunTasks();
+  });
+}
+
+void HttpHost::RunTasks() {
+  std::vector<absl::AnyInvocable<void()>> now;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    now.swap(tasks);
+  }
+  in_round = true;
+  for (auto& task : now) task();
+  in_round = false;
+  for (const auto& connection : std::exchange(to_write, {})) {
+    connection->Flush();
+  }
+}
+
 // Posts what it is told to the server's thread.
 class HttpConnection::Exchange : public HttpExchange {
  public:
@@ -91,10 +115,9 @@ class HttpConnection::Exchange : public HttpExchange {
  private:
   template <typename F>
   void Post(F act) {
-    asio::post(host_->io,
-               [weak = connection_, id = id_, act = std::move(act)]() mutable {
-                 if (auto connection = weak.lock()) act(*connection, id);
-               });
+    host_->Post([weak = connection_, id = id_, act = std::move(act)]() mutable {
+      if (auto connection = weak.lock()) act(*connection, id);
+    });
   }
 
   const std::shared_ptr<HttpHost> host_;
@@ -111,6 +134,7 @@ HttpConnection::HttpConnection(HttpHost* host, Tcp::socket socket)
       buffer_(host->limits.max_header_bytes + (size_t{128} << 10)) {
   Error ignored;
   socket_.set_option(Tcp::no_delay(true), ignored);
+  socket_.non_blocking(true, ignored);
   // What the kernel keeps for a client that does not read is bounded too.
   socket_.set_option(asio::socket_base::send_buffer_size(
                          static_cast<int>(host->limits.max_queued_bytes)),
@@ -376,7 +400,16 @@ void HttpConnection::Queue(std::string bytes) {
   if (bytes.empty()) return;
   queued_ += bytes.size();
   out_.push_back(std::move(bytes));
-  Write();
+  if (!host_->in_round) return Write();
+  // What comes in one round leaves in one write.
+  if (!std::exchange(flushes_, true)) {
+    host_->to_write.push_back(shared_from_this());
+  }
+}
+
+void HttpConnection::Flush() {
+  flushes_ = false;
+  if (state_ != State::kClosed) Write();
 }
 
 void HttpConnection::Write() {
@@ -388,6 +421,21 @@ void HttpConnection::Write() {
     buffers.push_back(asio::buffer(bytes));
   }
   buffers.front() += out_offset_;
+  // A reader that keeps up has room: then neither timer nor poll is needed.
+  Error error;
+  const size_t written = socket_.write_some(buffers, error);
+  if (!error) {
+    writing_ = false;
+    Took(written);
+    if (!out_.empty()) return Write();
+    // Not from inside the call: more may be about to be queued.
+    if (ended_) {
+      asio::post(host_->io, [self = shared_from_this()] {
+        if (!self->writing_) self->OnWritten();
+      });
+    }
+    return;
+  }
   SetWriteDeadline();
   socket_.async_write_some(
       buffers, [self = shared_from_this()](const Error& error, size_t bytes) {
@@ -399,6 +447,13 @@ void HttpConnection::OnWrite(const Error& error, size_t bytes) {
   writing_ = false;
   if (state_ == State::kClosed) return;
   if (error) return PeerLeft(error);
+  Took(bytes);
+  if (!out_.empty()) return Write();
+  write_timer_.cancel();
+  OnWritten();
+}
+
+void HttpConnection::Took(size_t bytes) {
   queued_ -= bytes;
   bytes += out_offset_;
   while (!out_.empty() && bytes >= out_.front().size()) {
@@ -406,9 +461,6 @@ void HttpConnection::OnWrite(const Error& error, size_t bytes) {
     out_.pop_front();
   }
   out_offset_ = bytes;
-  if (!out_.empty()) return Write();
-  write_timer_.cancel();
-  OnWritten();
 }
 
 void HttpConnection::OnWritten() {

@@ -4,10 +4,13 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "boost/asio/io_context.hpp"
@@ -35,7 +38,16 @@ struct HttpHost {
   HttpProbe* probe = nullptr;
   boost::asio::io_context io{1};
   std::weak_ptr<HttpHost> self;
+
+  // Runs it on the server's thread. Any thread: what one round of a loop gives
+  // to many connections wakes the server's thread once.
+  void Post(absl::AnyInvocable<void()> task);
+  void RunTasks();
+  std::mutex mutex;
+  std::vector<absl::AnyInvocable<void()>> tasks;  // guarded by mutex
   // ---
+  bool in_round = false;                                  // of tasks
+  std::vector<std::shared_ptr<HttpConnection>> to_write;  // after it
   bool draining = false;  // no answer keeps its connection
   bool stopping = false;  // a connection without a request closes
   std::set<std::shared_ptr<HttpConnection>> connections;
@@ -55,6 +67,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // Closes when no request is under way; else after its answer.
   void CloseWhenIdle();
   void Close(const absl::Status& why);
+  // Writes what was queued during a round of tasks.
+  void Flush();
 
  private:
   class Exchange;
@@ -94,6 +108,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Queue(std::string bytes);
   void Write();
   void OnWrite(const Error& error, size_t bytes);
+  // So many bytes of what is queued are the kernel's.
+  void Took(size_t bytes);
   void OnWritten();
   void PeerLeft(const Error& error);
   void Linger();
@@ -127,6 +143,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::deque<std::string> out_;
   size_t out_offset_ = 0;  // written of the first
   size_t queued_ = 0;      // bytes in out_ that are not written
+  bool flushes_ = false;   // Flush will be called
   bool writing_ = false;
 };
 
