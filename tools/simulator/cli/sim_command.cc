@@ -1,5 +1,6 @@
 #include "tools/simulator/cli/sim_command.h"
 
+#include "tools/simulator/trace/sweep_command.h"
 #include "tools/simulator/trace/trace_command.h"
 
 namespace penstock {
@@ -10,6 +11,7 @@ void AddSimCommands(CLI::App& app, const std::string& program, Action& action) {
   AddSimListCommand(app, action);
   AddSimRandomCommand(app, program, action);
   AddSimRunCommand(app, action);
+  AddSweepCommand(app, action);
   AddTraceCommand(app, action);
 }
 
