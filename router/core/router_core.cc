@@ -63,6 +63,7 @@ RouterCore::RouterCore(const Options& options, const Ports& ports)
             HandleLost(worker, why);
           },
           [this](const WorkerKey& worker) { OnSuspect(worker); }),
+      journal_(options.decision_sample, ports.clock, ports.probe),
       admission_(QueueOptions(options)),
       guard_(options.guard) {}
 

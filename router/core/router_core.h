@@ -27,6 +27,7 @@
 #include "router/core/admission/admission_queue.h"
 #include "router/core/admission/worker_guard.h"
 #include "router/core/attempt.h"
+#include "router/core/decision_journal.h"
 #include "router/core/delivered.h"
 #include "router/core/router_ports.h"
 #include "router/core/router_probe.h"
@@ -78,6 +79,9 @@ class RouterCore {
     // has the KV although prefill failed, or that prefill made the only token.
     // Also how long it may stay open when the answer is complete.
     absl::Duration await_grace = absl::Seconds(5);
+    // One of so many placements is recorded with what there was to choose from,
+    // for logs and metrics; 0: none.
+    int decision_sample = 64;
   };
   // All must outlive the core.
   struct Ports {
@@ -282,6 +286,7 @@ class RouterCore {
   const Options options_;
   const Ports ports_;
   WorkerRegistry workers_;
+  DecisionJournal journal_;
   absl::flat_hash_map<RequestId, std::unique_ptr<Request>> requests_;
   AdmissionQueue admission_;
   std::map<AdmissionQueue::Id, Request*> waiting_;  // those in it, by arrival

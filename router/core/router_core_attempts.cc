@@ -38,6 +38,7 @@ absl::StatusOr<Placement> RouterCore::Place(
   facts.decode_alone =
       facts.prompt_tokens == prompt && r.delivered.tokens() > 0;
   facts.avoid = avoid;
+  facts.record = journal_.WantsRecord();
   return ports_.policy->Place(facts, workers_.view(), *ports_.random);
 }
 
@@ -141,6 +142,7 @@ void RouterCore::Start(Request& r, const Placement& placement) {
   r.attempt.emplace(facts.attempt, std::move(decode), std::move(prefill),
                     merge);
   ports_.probe->RequestPlaced(facts);
+  journal_.Placed(facts, placement);
   const Attempt& attempt = *r.attempt;
   const bool handoff = attempt.prefill().has_value();
   SendLeg(r, LegKind::kDecode, attempt.decode(),
@@ -247,7 +249,10 @@ void RouterCore::Deliver(Request& r, TokenFrame frame) {
       frame.usage.completion_tokens = r.delivered.tokens();
     }
   }
-  if (r.fruitless > 0) NoteProgress(r);
+  if (r.fruitless > 0) {
+    NoteProgress(r);
+    journal_.FirstToken(r.id());
+  }
   r.fruitless = r.refusals = 0;
   EndRetrying(r);
   if (frame.finish != FinishReason::kNone) {
@@ -335,6 +340,11 @@ void RouterCore::End(Request& r, const absl::Status& status) {
   outcome.attempts = ended->attempts;
   outcome.elapsed = ports_.clock->Now() - ended->submitted;
   ended->client->OnFinished(outcome.status);
+  // What a later attempt finds cached, it was handed.
+  const bool judged = status.ok() && outcome.attempts == 1;
+  journal_.Ended(
+      outcome.request,
+      judged ? std::optional(outcome.usage.cached_tokens) : std::nullopt);
   ports_.probe->RequestFinished(outcome);
   ReportInFlight();
   Pump();

@@ -123,6 +123,22 @@ TEST_F(RouterCoreTest, RelaysAHandoff) {
   EXPECT_EQ(probe_.outcomes[0].usage.completion_tokens, 4);
   EXPECT_EQ(probe_.outcomes[0].delivered_tokens, 4);
   EXPECT_EQ(probe_.outcomes[0].elapsed, absl::Milliseconds(50));
+
+  // What came of the placement: nothing was believed cached, 16 tokens were.
+  ASSERT_EQ(probe_.judged.size(), 1u);
+  const DecisionOutcome& judged = probe_.judged[0];
+  EXPECT_EQ(judged.request, id);
+  EXPECT_EQ(judged.prefill, "p1");
+  EXPECT_EQ(judged.decode, "d1");
+  EXPECT_EQ(judged.predicted_hit_tokens, 0);
+  EXPECT_EQ(judged.hit_tokens, 16);
+  EXPECT_EQ(judged.first_token, absl::Milliseconds(40));
+  EXPECT_EQ(absl::ToInt64Microseconds(judged.predicted_first_token),
+            absl::ToInt64Microseconds(CostModel::Create({})->Prefill(100, 0)));
+  ASSERT_NE(judged.record, nullptr) << "the first one is recorded";
+  EXPECT_EQ(judged.record->policy, "prefix_aware");
+  EXPECT_EQ(judged.record->decode.chosen.worker, "d1");
+  EXPECT_EQ(judged.record->Regret(), absl::ZeroDuration());
 }
 
 TEST_F(RouterCoreTest, ShortPromptsHaveOneLeg) {
@@ -378,7 +394,7 @@ TEST_F(RouterCoreTest, AHotPrefixDoesNotDrownItsOwner) {
     ++legs[Leg(legs_.Last(kD)).worker.name];
   }
   const CostModel cost = *CostModel::Create({});
-  const absl::Duration all = cost.Prefill(512, 0), tail = cost.Prefill(1, 511);
+  const absl::Duration all = cost.Prefill(512, 0), tail = cost.Prefill(16, 496);
   const absl::Duration queue =
       core_->workers().Find({"p1", Incarnation(1)})->reserved.time;
   EXPECT_GT(legs["p1"], 1);

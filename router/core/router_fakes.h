@@ -99,6 +99,13 @@ class FakeProbe : public NullRouterProbe {
   void RequestRetried(RequestId, ErrorReason reason) override {
     retried.push_back(reason);
   }
+  void DecisionJudged(const DecisionOutcome& outcome) override {
+    judged.push_back(outcome);
+  }
+  void HitsPredicted(double wrong_share, bool alarm) override {
+    hit_error = wrong_share;
+    hit_alarm = alarm;
+  }
   void FirstToken(RequestId, absl::Duration since_submit) override {
     first_tokens.push_back(since_submit);
   }
@@ -128,6 +135,9 @@ class FakeProbe : public NullRouterProbe {
   int started = 0;
   std::vector<ErrorReason> rejected, retried;
   std::vector<PlacementFacts> placements;
+  std::vector<DecisionOutcome> judged;
+  double hit_error = 0;
+  bool hit_alarm = false;
   std::vector<absl::Duration> first_tokens, gaps;
   int later_tokens = 0;
   std::vector<RequestOutcome> outcomes;

@@ -9,6 +9,7 @@
 #include "common/peer/error_reason.h"
 #include "common/peer/leg.h"
 #include "common/peer/worker_report.h"
+#include "router/core/decision_record.h"
 
 namespace penstock {
 
@@ -49,6 +50,11 @@ class RouterProbe {
   virtual void RequestBegan(RequestId request, absl::Duration waited) = 0;
   virtual void RequestPlaced(const PlacementFacts& placement) = 0;
   virtual void RequestRetried(RequestId request, ErrorReason reason) = 0;
+  // Once for each RequestPlaced, when its attempt has ended.
+  virtual void DecisionJudged(const DecisionOutcome& outcome) = 0;
+  // The share of the prompts' tokens whose hits were predicted wrongly lately,
+  // and whether that is alarming; after each placement that can tell.
+  virtual void HitsPredicted(double wrong_share, bool alarm) = 0;
   virtual void FirstToken(RequestId request, absl::Duration since_submit) = 0;
   // Tokens after the first frame, and the time since the frame before.
   virtual void TokensDelivered(RequestId request, int tokens,
@@ -77,6 +83,8 @@ class NullRouterProbe : public RouterProbe {
   void RequestBegan(RequestId, absl::Duration) override {}
   void RequestPlaced(const PlacementFacts&) override {}
   void RequestRetried(RequestId, ErrorReason) override {}
+  void DecisionJudged(const DecisionOutcome&) override {}
+  void HitsPredicted(double, bool) override {}
   void FirstToken(RequestId, absl::Duration) override {}
   void TokensDelivered(RequestId, int, absl::Duration) override {}
   void RequestFinished(const RequestOutcome&) override {}

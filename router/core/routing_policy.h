@@ -1,14 +1,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/id.h"
 #include "common/env/random.h"
 #include "router/core/cluster_view.h"
+#include "router/core/decision_record.h"
 
 namespace penstock {
 
@@ -32,6 +35,7 @@ struct RequestFacts {
   int answers = 1;            // over one prompt's blocks
   bool beams = false;         // all of them at once
   bool decode_alone = false;  // there must be no prefill leg
+  bool record = false;        // say whom else there was to choose from
 };
 
 // A worker chosen for one leg, and what the leg is predicted to cost it.
@@ -44,6 +48,8 @@ struct LegPlacement {
 struct Placement {
   LegPlacement decode;
   std::optional<LegPlacement> prefill;  // none: decode prefills by itself
+  absl::Duration first_token;           // predicted, from now
+  std::shared_ptr<const DecisionRecord> record;  // when asked for
 };
 
 // Chooses workers. Pure: equal arguments and equal draws give equal answers.

@@ -1,12 +1,20 @@
 #include "router/core/work_estimate.h"
 
+#include <algorithm>
+
 namespace penstock {
 
 WorkEstimate::WorkEstimate() : cost_(*CostModel::Create({})) {}
 
 absl::Duration WorkEstimate::Ahead(const WorkerInfo& worker,
                                    const WorkerLoad& load) const {
-  absl::Duration ahead = cost_.Prefill(load.queued_tokens, 0);
+  // Queued tokens are of prompts of equal length, as far as is known: attention
+  // grows with the square of each.
+  const int prompts =
+      std::max(1, load.queued_requests +
+                      (worker.roles.decode ? 0 : load.active_requests));
+  absl::Duration ahead =
+      prompts * cost_.Prefill(load.queued_tokens / prompts, 0);
   if (worker.roles.decode) {
     // Running requests are half done on average.
     ahead += (load.active_requests + load.queued_requests) *

@@ -1,5 +1,7 @@
 #include "common/telemetry/prometheus/router_metrics.h"
 
+#include <algorithm>
+
 #include "common/telemetry/prometheus/latency_buckets.h"
 
 namespace penstock {
@@ -78,6 +80,35 @@ RouterMetrics::RouterMetrics(const std::string& model, Registry& registry)
       resyncs_(Counters(registry, "penstock_router_cache_resyncs_total",
                         "Times a worker had to repeat its cache events")
                    .Add(labels_)),
+      judged_hits_(Counters(registry, "penstock_router_judged_tokens_total",
+                            "Prompt tokens of placements whose hits are known")
+                       .Add(labels_)),
+      overpredicted_hits_(
+          Counters(registry, "penstock_router_hit_error_tokens_total",
+                   "Prompt tokens whose hit was predicted wrongly")
+              .Add(With({{"kind", "missed"}}))),
+      underpredicted_hits_(
+          Counters(registry, "penstock_router_hit_error_tokens_total",
+                   "Prompt tokens whose hit was predicted wrongly")
+              .Add(With({{"kind", "unexpected"}}))),
+      hit_error_(Gauge(registry, labels_, "penstock_router_hit_error_ratio",
+                       "Of the last placements' prompt tokens, those whose hit "
+                       "was predicted wrongly")),
+      hit_alarm_(Gauge(registry, labels_, "penstock_router_hit_alarm",
+                       "1 while predicted and actual hits part")),
+      regret_(Histogram(registry, labels_,
+                        "penstock_router_decision_regret_seconds",
+                        "Predicted time of sampled placements above that of "
+                        "the best candidates",
+                        FirstTokenBuckets())),
+      predicted_ttft_(
+          Histogram(registry, labels_, "penstock_router_predicted_ttft_seconds",
+                    "Time to the first token as predicted at the placement",
+                    FirstTokenBuckets())),
+      ttft_error_(Histogram(
+          registry, labels_, "penstock_router_ttft_error_seconds",
+          "Between predicted and actual time from placement to first token",
+          FirstTokenBuckets())),
       ttft_(Histogram(registry, labels_, "vllm:time_to_first_token_seconds",
                       "Time from taking a request to its first token",
                       FirstTokenBuckets())),
@@ -122,6 +153,27 @@ void RouterMetrics::RequestPlaced(const PlacementFacts& placement) {
 
 void RouterMetrics::RequestRetried(RequestId request, ErrorReason reason) {
   retries_.Add(With({{"reason", Name(reason)}})).Increment();
+}
+
+void RouterMetrics::DecisionJudged(const DecisionOutcome& outcome) {
+  predicted_ttft_.Observe(absl::ToDoubleSeconds(outcome.predicted_first_token));
+  if (outcome.record != nullptr) {
+    regret_.Observe(absl::ToDoubleSeconds(outcome.record->Regret()));
+  }
+  if (outcome.first_token.has_value()) {
+    ttft_error_.Observe(absl::ToDoubleSeconds(absl::AbsDuration(
+        *outcome.first_token - outcome.predicted_first_token)));
+  }
+  if (!outcome.hit_tokens.has_value()) return;
+  judged_hits_.Increment(outcome.prompt_tokens);
+  const int missed = outcome.predicted_hit_tokens - *outcome.hit_tokens;
+  overpredicted_hits_.Increment(std::max(0, missed));
+  underpredicted_hits_.Increment(std::max(0, -missed));
+}
+
+void RouterMetrics::HitsPredicted(double wrong_share, bool alarm) {
+  hit_error_.Set(wrong_share);
+  hit_alarm_.Set(alarm ? 1 : 0);
 }
 
 void RouterMetrics::FirstToken(RequestId request, absl::Duration since_submit) {

@@ -25,6 +25,8 @@ class RouterMetrics : public RouterProbe {
   void RequestBegan(RequestId request, absl::Duration waited) override;
   void RequestPlaced(const PlacementFacts& placement) override;
   void RequestRetried(RequestId request, ErrorReason reason) override;
+  void DecisionJudged(const DecisionOutcome& outcome) override;
+  void HitsPredicted(double wrong_share, bool alarm) override;
   void FirstToken(RequestId request, absl::Duration since_submit) override;
   void TokensDelivered(RequestId request, int tokens,
                        absl::Duration since_last_frame) override;
@@ -55,6 +57,14 @@ class RouterMetrics : public RouterProbe {
   prometheus::Counter& predicted_hits_;
   prometheus::Counter& cached_tokens_;
   prometheus::Counter& resyncs_;
+  prometheus::Counter& judged_hits_;
+  prometheus::Counter& overpredicted_hits_;
+  prometheus::Counter& underpredicted_hits_;
+  prometheus::Gauge& hit_error_;
+  prometheus::Gauge& hit_alarm_;
+  prometheus::Histogram& regret_;
+  prometheus::Histogram& predicted_ttft_;
+  prometheus::Histogram& ttft_error_;
   prometheus::Histogram& ttft_;
   prometheus::Histogram& itl_;
   prometheus::Histogram& e2e_;

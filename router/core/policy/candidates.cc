@@ -76,11 +76,14 @@ void FillHoldings(const RequestFacts& request, const ClusterView& view,
   const int most = request.prompt_tokens - 1;
   candidates.cached.assign(slots, 0);
   candidates.keepers = SlotSet(slots);
-  if (view.prefixes != nullptr && !request.chain.empty()) {
-    const PrefixMatch match = view.prefixes->Match(request.chain);
+  const PrefixMatch match = view.prefixes != nullptr
+                                ? view.prefixes->Match(request.chain)
+                                : PrefixMatch();
+  if (!match.empty()) {
     match.CopyTo(absl::MakeSpan(candidates.cached));
+    // A worker takes whole blocks from its cache, and computes the last token.
     for (int& cached : candidates.cached) {
-      cached = std::min(cached * kBlockTokens, most);
+      cached = std::min(cached, most / kBlockTokens) * kBlockTokens;
     }
   }
   for (const KeptPrefix& kept : request.kept) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <vector>
 
 #include "common/env/random.h"
 #include "router/core/slot_set.h"
@@ -12,18 +13,15 @@ namespace penstock {
 template <typename Cost>
 size_t LeastOf(const SlotSet& slots, Random& random, Cost cost) {
   double least = std::numeric_limits<double>::infinity();
-  size_t ties = 0;
+  std::vector<size_t> ties;
   slots.ForEach([&](size_t slot) {
     const double its = cost(slot);
-    ties = its < least ? 1 : ties + (its == least ? 1 : 0);
-    least = its < least ? its : least;
+    if (its > least) return;
+    if (its < least) ties.clear();
+    least = its;
+    ties.push_back(slot);
   });
-  size_t rank = random.Below(ties);
-  size_t chosen = 0;
-  slots.ForEach([&](size_t slot) {
-    if (cost(slot) == least && rank-- == 0) chosen = slot;
-  });
-  return chosen;
+  return ties[random.Below(ties.size())];
 }
 
 }  // namespace penstock

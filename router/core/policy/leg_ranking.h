@@ -6,7 +6,7 @@
 #include "common/peer/leg.h"
 #include "router/core/cluster_view.h"
 #include "router/core/policy/candidates.h"
-#include "router/core/policy/placement_cost.h"
+#include "router/core/policy/pair_times.h"
 #include "router/core/policy/policy_options.h"
 #include "router/core/routing_policy.h"
 
@@ -18,6 +18,7 @@ struct LegChoice {
   const RequestFacts& request;
   const ClusterView& view;
   const Candidates& candidates;
+  const PairTimes& times;
   const SlotSet& open;  // whom to choose from: never empty
 };
 
@@ -30,7 +31,6 @@ class LegRanking {
 };
 
 // The ranking of a policy.
-std::unique_ptr<const LegRanking> MakeRanking(const PolicyOptions& options,
-                                              const CostModel& cost);
+std::unique_ptr<const LegRanking> MakeRanking(PolicyKind kind);
 
 }  // namespace penstock

@@ -7,9 +7,8 @@
 
 namespace penstock {
 
-std::unique_ptr<const LegRanking> MakeRanking(const PolicyOptions& options,
-                                              const CostModel& cost) {
-  switch (options.kind) {
+std::unique_ptr<const LegRanking> MakeRanking(PolicyKind kind) {
+  switch (kind) {
     case PolicyKind::kPrefixAware:
       break;
     case PolicyKind::kLeastLoad:
@@ -25,7 +24,7 @@ std::unique_ptr<const LegRanking> MakeRanking(const PolicyOptions& options,
     case PolicyKind::kConsistentHash:
       return std::make_unique<ConsistentHashRanking>();
   }
-  return std::make_unique<PrefixAwareRanking>(options, cost);
+  return std::make_unique<PrefixAwareRanking>();
 }
 
 }  // namespace penstock

@@ -1,7 +1,6 @@
 #include "router/core/policy/placement_cost.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "common/model/kv_layout.h"
 
@@ -11,22 +10,9 @@ int PlacementCost::Steps(const RequestFacts& request) const {
   return std::min(request.max_tokens, expected_tokens_);
 }
 
-double PlacementCost::LeastPrefillEnd(const RequestFacts& request,
-                                      const Candidates& candidates,
-                                      const ClusterView& view,
-                                      const SlotSet& slots) const {
-  double least = std::numeric_limits<double>::infinity();
-  slots.ForEach([&](size_t slot) {
-    least = std::min(least, PrefillEnd(request, candidates, view, slot));
-  });
-  return least;
-}
-
-double PlacementCost::Transfer(const RequestFacts& request,
-                               const Candidates& candidates,
-                               WorkerSlot decode) const {
-  const int64_t lacking = request.prompt_tokens - candidates.cached[decode];
-  return absl::ToDoubleSeconds(cost_.Transfer(lacking * kv_bytes_per_token_));
+double PlacementCost::Transfer(int tokens) const {
+  return absl::ToDoubleSeconds(
+      cost_.Transfer(int64_t{tokens} * kv_bytes_per_token_));
 }
 
 double PlacementCost::DecodeShare(const RequestFacts& request) const {

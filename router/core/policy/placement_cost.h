@@ -13,35 +13,31 @@ namespace penstock {
 class PlacementCost {
  public:
   PlacementCost(const PolicyOptions& options, const CostModel& cost)
-      : expected_tokens_(options.expected_tokens),
+      : local_prefill_tokens_(options.local_prefill_tokens),
+        spills_(options.spill_prefill &&
+                options.kind == PolicyKind::kPrefixAware),
+        expected_tokens_(options.expected_tokens),
         kv_bytes_per_token_(options.kv_bytes_per_token),
         cost_(cost) {}
 
-  // Until the worker has computed the tokens of the prompt that it lacks, after
-  // what it has to do already.
-  double PrefillEnd(const RequestFacts& request, const Candidates& candidates,
-                    const ClusterView& view, WorkerSlot slot) const {
-    return view.columns.ahead[slot] + Prefill(request, candidates, slot);
-  }
-  // Of that, the computing alone.
+  // Prompts that lack fewer tokens need no prefill worker.
+  int local_prefill_tokens() const { return local_prefill_tokens_; }
+  // Does decode prefill whenever that is predicted to cost less? Only for a
+  // policy that believes in predictions.
+  bool spills() const { return spills_; }
+
+  // Computing the tokens of the prompt that the worker lacks.
   double Prefill(const RequestFacts& request, const Candidates& candidates,
                  WorkerSlot slot) const {
     const int cached = candidates.cached[slot];
-    return cost_.PrefillSeconds(request.prompt_tokens - cached, cached);
+    return Prefill(request.prompt_tokens - cached, cached);
   }
-  // The least PrefillEnd of `slots`; infinite when there is none.
-  double LeastPrefillEnd(const RequestFacts& request,
-                         const Candidates& candidates, const ClusterView& view,
-                         const SlotSet& slots) const;
-  // Sending what the decode worker lacks.
-  double Transfer(const RequestFacts& request, const Candidates& candidates,
-                  WorkerSlot decode) const;
-  // Generating, after the prompt: without what is ahead, stretched by what the
-  // KV memory is short of.
-  double Decode(const RequestFacts& request, const ClusterView& view,
-                WorkerSlot slot) const {
-    return DecodeShare(request) * (1 + view.columns.pressure[slot]);
+  double Prefill(int tokens, int cached) const {
+    return cost_.PrefillSeconds(tokens, cached);
   }
+  // Sending the KV of so many tokens.
+  double Transfer(int tokens) const;
+  // Generating the answer, where nothing is short.
   double DecodeShare(const RequestFacts& request) const;
 
   // What a leg is predicted to put on its worker. `alone`: there is no prefill
@@ -55,6 +51,8 @@ class PlacementCost {
  private:
   int Steps(const RequestFacts& request) const;
 
+  int local_prefill_tokens_;
+  bool spills_;
   int expected_tokens_;
   int64_t kv_bytes_per_token_;
   CostModel cost_;

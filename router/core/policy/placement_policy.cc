@@ -1,11 +1,13 @@
 #include "router/core/policy/placement_policy.h"
 
-#include <utility>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/peer/error_reason.h"
+#include "router/core/policy/decision_recorder.h"
+#include "router/core/policy/pair_times.h"
 
 namespace penstock {
 namespace {
@@ -35,19 +37,7 @@ PlacementPolicy::PlacementPolicy(const PolicyOptions& options,
                                  const CostModel& cost)
     : options_(options),
       cost_(options, cost),
-      ranking_(MakeRanking(options, cost)) {}
-
-bool PlacementPolicy::PrefillsAlone(const RequestFacts& request,
-                                    const ClusterView& view,
-                                    const Candidates& candidates,
-                                    WorkerSlot decode,
-                                    const SlotSet& partners) const {
-  if (!candidates.keepers.Contains(decode)) return false;
-  // Of what it keeps, the rest may be sooner computed there.
-  return cost_.Prefill(request, candidates, decode) <=
-         cost_.LeastPrefillEnd(request, candidates, view, partners) +
-             cost_.Transfer(request, candidates, decode);
-}
+      ranking_(MakeRanking(options.kind)) {}
 
 absl::StatusOr<Placement> PlacementPolicy::Place(const RequestFacts& request,
                                                  const ClusterView& view,
@@ -59,31 +49,40 @@ absl::StatusOr<Placement> PlacementPolicy::Place(const RequestFacts& request,
       MakeError(ErrorReason::kQueueFull, "every worker is full", "",
                 options_.retry_after);
   if (candidates.decode.empty()) return full;
+  const PairTimes times(request, view, candidates, cost_);
   const WorkerSlot decode = ranking_->Pick(
-      {LegKind::kDecode, request, view, candidates, candidates.decode}, random);
+      {LegKind::kDecode, request, view, candidates, times, candidates.decode},
+      random);
   const int cached = candidates.cached[decode];
-  bool alone = request.prompt_tokens - cached < options_.local_prefill_tokens;
-  SlotSet partners;
-  if (!alone) {
-    if (!candidates.keepers.Contains(decode) && candidates.prefill.empty() &&
-        candidates.prefill_large_enough) {
-      // Waiting for a place is better than stopping every decode for a prompt.
-      return full;
-    }
-    partners = candidates.PartnersOf(decode, view);
-    alone = partners.empty() ||
-            PrefillsAlone(request, view, candidates, decode, partners);
+  const bool alone = times.Alone(decode);
+  if (alone && candidates.prefill.empty() && candidates.prefill_large_enough &&
+      !candidates.keepers.Contains(decode) &&
+      request.prompt_tokens - cached >= options_.local_prefill_tokens) {
+    // Waiting for a place is better than stopping every decode for a prompt.
+    return full;
   }
 
   Placement placement;
   placement.decode = {view.At(decode).info.key, cached,
                       cost_.DecodeLoad(request, candidates, decode, alone)};
-  if (alone) return placement;
-  const WorkerSlot prefill = ranking_->Pick(
-      {LegKind::kPrefill, request, view, candidates, partners}, random);
-  placement.prefill =
-      LegPlacement{view.At(prefill).info.key, candidates.cached[prefill],
-                   cost_.PrefillLoad(request, candidates, prefill)};
+  placement.first_token =
+      absl::Seconds(cost_.Prefill(request, candidates, decode));
+  std::optional<WorkerSlot> prefill;
+  SlotSet partners;
+  if (!alone) {
+    partners = candidates.PartnersOf(decode, view);
+    prefill = ranking_->Pick(
+        {LegKind::kPrefill, request, view, candidates, times, partners},
+        random);
+    placement.prefill =
+        LegPlacement{view.At(*prefill).info.key, candidates.cached[*prefill],
+                     cost_.PrefillLoad(request, candidates, *prefill)};
+    placement.first_token = absl::Seconds(times.PrefillEnd(*prefill));
+  }
+  if (request.record) {
+    placement.record = RecordDecision(
+        {options_.kind, view, candidates, times, decode, prefill, partners});
+  }
   return placement;
 }
 

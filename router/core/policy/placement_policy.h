@@ -24,11 +24,6 @@ class PlacementPolicy : public RoutingPolicy {
                                   Random& random) const override;
 
  private:
-  // Does `decode` prefill by itself although it has partners?
-  bool PrefillsAlone(const RequestFacts& request, const ClusterView& view,
-                     const Candidates& candidates, WorkerSlot decode,
-                     const SlotSet& partners) const;
-
   PolicyOptions options_;
   PlacementCost cost_;
   std::unique_ptr<const LegRanking> ranking_;

@@ -25,6 +25,7 @@ TEST_P(EveryPolicyTest, Case18TheThresholdItselfGoesToPrefill) {
   EXPECT_EQ(PrefillOf(Place(16)), "p");
   EXPECT_EQ(PrefillOf(Place(15)), "(decode)");
   Store("d", 100, 10);
+  Store("p", 100, 10);
   EXPECT_EQ(PrefillOf(Place(176, 100)), "p");
   EXPECT_EQ(PrefillOf(Place(175, 100)), "(decode)");
 }
@@ -47,10 +48,11 @@ TEST_P(EveryPolicyTest, Case25WhatIsNotReadyIsNeverChosen) {
     Store(name, 100, 20);
   }
   kept_ = {{{"broken_prefill", Incarnation(1)}, 300}};
+  std::set<std::string> prefills;
   for (int i = 0; i < 100; ++i) {
     session_ = i % 3;
     const Placement placement = PlaceAndHold(400, 100);
-    EXPECT_EQ(PrefillOf(placement), "p");
+    prefills.insert(PrefillOf(placement));
     EXPECT_EQ(placement.decode.worker.name, "d");
   }
   kept_.clear();
@@ -59,10 +61,12 @@ TEST_P(EveryPolicyTest, Case25WhatIsNotReadyIsNeverChosen) {
   std::set<std::string> decodes;
   for (int i = 0; i < 100; ++i) {
     const Placement placement = PlaceAndHold(400, i * 1000);
-    EXPECT_EQ(PrefillOf(placement), "p");
+    prefills.insert(PrefillOf(placement));
     decodes.insert(placement.decode.worker.name);
   }
   EXPECT_EQ(decodes, (std::set<std::string>{"d", "half_broken"}));
+  prefills.erase("(decode)");
+  EXPECT_EQ(prefills, std::set<std::string>{"p"});
   Report("d", {}, WorkerHealth::kDraining);
   Report("half_broken", {}, WorkerHealth::kDraining);
   EXPECT_EQ(ErrorInfoOf(Place(400).status()).reason, ErrorReason::kNoWorkers);
@@ -234,6 +238,43 @@ TEST_F(PolicyCasesTest, Case26ASessionSticksAndRebindsOnce) {
   busy.health = WorkerHealth::kReady;
   ASSERT_TRUE(registry_.Report(again.key, busy).ok());
   EXPECT_NE(PlaceAndHold(64).decode.worker.name, next);
+}
+
+// Of 6 workers, 4 of each leg are named, cheapest first, and who was chosen.
+TEST_F(PolicyCasesTest, ARecordSaysWhomElseThereWasToChoose) {
+  options_.kind = PolicyKind::kRoundRobin;
+  AddCluster(6, 6);
+  Store("p4", 100, 8);
+  Store("d3", 100, 2);
+  const std::vector<BlockHash> chain = Chain(100, 10);
+  RequestFacts facts;
+  facts.prompt_tokens = 165;
+  facts.max_tokens = 64;
+  facts.chain = chain;
+  const PlacementPolicy policy(options_, *CostModel::Create(costs_));
+  EXPECT_EQ(policy.Place(facts, registry_.view(), random_)->record, nullptr);
+  facts.record = true;
+  const auto record = policy.Place(facts, registry_.view(), random_)->record;
+  ASSERT_NE(record, nullptr);
+  EXPECT_EQ(record->policy, "round_robin");
+  ASSERT_TRUE(record->prefill.has_value());
+  EXPECT_EQ(record->decode.candidates, 6);
+  EXPECT_EQ(record->prefill->candidates, 6);
+  ASSERT_EQ(record->prefill->best.size(), 4u);
+  EXPECT_EQ(record->prefill->best[0].worker, "p4");
+  EXPECT_EQ(record->prefill->best[0].hit_tokens, 128);
+  EXPECT_EQ(record->prefill->chosen.worker, "p0");
+  EXPECT_EQ(record->prefill->chosen.hit_tokens, 0);
+  EXPECT_EQ(record->decode.best[0].worker, "d3");
+  EXPECT_EQ(record->decode.chosen.worker, "d0");
+  // 2 ms + 0.7 ms a token + 0.1 us a pair, and 22.5 KiB a token at 1 ms a MiB.
+  auto prefill_us = [](double n, double cached) {
+    return 2000 + 700 * n + 0.1 * (n * cached + n * (n - 1) / 2);
+  };
+  const double lost_prefill = prefill_us(165, 0) - prefill_us(37, 128);
+  const double lost_transfer = 32 * 23040.0 / (1 << 20) * 1000;
+  EXPECT_NEAR(absl::ToDoubleMicroseconds(record->Regret()),
+              lost_prefill + lost_transfer, 1);
 }
 
 TEST_F(PolicyCasesTest, RequestsOfNoSessionGoWhereTheLeastWorkIs) {

@@ -31,6 +31,9 @@ struct PolicyOptions {
   PolicyKind kind = PolicyKind::kPrefixAware;
   // Prompts with fewer uncached tokens than this are prefilled by decode.
   int local_prefill_tokens = 16;
+  // prefix_aware: decode also prefills whatever it is predicted to cost less
+  // there, the answers that this stops included.
+  bool spill_prefill = false;
   // Requests are taken to generate this much, unless they ask for less.
   int expected_tokens = 128;
   int64_t kv_bytes_per_token = 0;

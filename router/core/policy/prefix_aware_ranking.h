@@ -10,17 +10,7 @@ namespace penstock {
 // the best pair that it can be part of.
 class PrefixAwareRanking : public LegRanking {
  public:
-  PrefixAwareRanking(const PolicyOptions& options, const CostModel& cost)
-      : local_prefill_tokens_(options.local_prefill_tokens),
-        cost_(options, cost) {}
-
   WorkerSlot Pick(const LegChoice& choice, Random& random) const override;
-
- private:
-  WorkerSlot PickDecode(const LegChoice& choice, Random& random) const;
-
-  int local_prefill_tokens_;
-  PlacementCost cost_;
 };
 
 }  // namespace penstock

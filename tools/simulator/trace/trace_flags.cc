@@ -41,6 +41,9 @@ void AddTraceFlags(CLI::App& command, TraceFlags& flags) {
   command.add_option("--slo-itl", flags.itl_ms,
                      "Good: mean time between tokens at most so many "
                      "milliseconds.");
+  command.add_flag("--spill-prefill", run.policy.spill_prefill,
+                   "prefix_aware: decode prefills what it is predicted to "
+                   "cost less there.");
   command
       .add_option("--expected-tokens", run.policy.expected_tokens,
                   "What the router takes a request to generate.")
