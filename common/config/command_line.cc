@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -150,6 +151,15 @@ absl::Status Apply(const penstock::v1::WorkerConfig& config,
     ASSIGN_OR_RETURN(options.kv_memory_bytes,
                      ParseSize("kv_memory", config.kv_memory()));
   }
+  if (config.has_kv_host_memory()) {
+    ASSIGN_OR_RETURN(options.kv_host_memory_bytes,
+                     ParseSize("kv_host_memory", config.kv_host_memory()));
+  }
+  if (config.has_kv_disk()) options.kv_disk = config.kv_disk();
+  if (config.has_kv_disk_bytes()) {
+    ASSIGN_OR_RETURN(options.kv_disk_bytes,
+                     ParseSize("kv_disk_bytes", config.kv_disk_bytes()));
+  }
   if (config.has_threads()) options.threads = config.threads();
   if (config.has_backend()) options.backend = config.backend();
   if (config.has_transport()) options.transport = config.transport();
@@ -262,8 +272,26 @@ absl::Status Validate(const WorkerOptions& options) {
   return InRange("max_step_tokens", options.max_step_tokens, 1, 65536);
 }
 
-void AddWorkerFlags(CLI::App& app, WorkerOptions& options,
-                    std::string& kv_memory) {
+// Flags whose values are sizes, as they were given; empty: not.
+struct SizeFlags {
+  std::string kv_memory;
+  std::string kv_host_memory;
+  std::string kv_disk_bytes;
+};
+
+absl::Status ApplySizes(const SizeFlags& sizes, WorkerOptions& options) {
+  const std::tuple<const char*, const std::string&, uint64_t&> all[] = {
+      {"kv-memory", sizes.kv_memory, options.kv_memory_bytes},
+      {"kv-host-memory", sizes.kv_host_memory, options.kv_host_memory_bytes},
+      {"kv-disk-bytes", sizes.kv_disk_bytes, options.kv_disk_bytes}};
+  for (const auto& [flag, text, bytes] : all) {
+    if (text.empty()) continue;
+    ASSIGN_OR_RETURN(bytes, ParseSize(flag, text));
+  }
+  return absl::OkStatus();
+}
+
+void AddWorkerFlags(CLI::App& app, WorkerOptions& options, SizeFlags& sizes) {
   app.add_option("--name", options.name, "Stable name of this worker");
   app.add_option("--advertise", options.advertise,
                  "host:port that others dial; default: what is listened on");
@@ -275,8 +303,17 @@ void AddWorkerFlags(CLI::App& app, WorkerOptions& options,
                  "listened on");
   app.add_option("--router", options.routers,
                  "host:port of a router; may be given several times");
-  app.add_option("--kv-memory", kv_memory,
+  app.add_option("--kv-memory", sizes.kv_memory,
                  "Memory for KV blocks, e.g. 512MiB or 2GiB");
+  app.add_option("--kv-host-memory", sizes.kv_host_memory,
+                 "More memory, for KV blocks that nobody uses now; default: "
+                 "none");
+  app.add_option("--kv-disk", options.kv_disk,
+                 "Directory for the same, which stays when the worker ends; "
+                 "of use to the next only with the same --name and cluster "
+                 "key");
+  app.add_option("--kv-disk-bytes", sizes.kv_disk_bytes,
+                 "How much of it this worker may fill, e.g. 8GiB");
   app.add_option("--threads", options.threads,
                  "Compute threads; 0: one for each core");
   app.add_option("--host-workers", options.host_workers,
@@ -305,8 +342,8 @@ absl::StatusOr<CommandLine<Options>> Parse(const std::string& program,
     CLI::App app(about, program);
     app.set_version_flag("--version", absl::StrCat(program, " ", kVersion));
     AddCommonFlags(app, line.options, config_path);
-    std::string kv_memory;
-    add_flags(app, line.options, kv_memory);
+    SizeFlags sizes;
+    add_flags(app, line.options, sizes);
     std::vector<std::string> reversed(args.rbegin(), args.rend());
     // CLI11 reports by throwing; it ends here.
     try {
@@ -322,10 +359,7 @@ absl::StatusOr<CommandLine<Options>> Parse(const std::string& program,
           absl::StrCat(e.what(), " (see ", program, " --help)"));
     }
     if constexpr (std::is_same_v<Options, WorkerOptions>) {
-      if (!kv_memory.empty()) {
-        ASSIGN_OR_RETURN(line.options.kv_memory_bytes,
-                         ParseSize("kv-memory", kv_memory));
-      }
+      RETURN_IF_ERROR(ApplySizes(sizes, line.options));
     }
     if (config_path.empty()) break;
     if (file_read) break;
@@ -347,7 +381,7 @@ absl::StatusOr<CommandLine<RouterOptions>> ParseRouterCommandLine(
     const std::vector<std::string>& args) {
   return Parse<penstock::v1::RouterConfig, RouterOptions>(
       "penstock-router", "Places requests on workers and relays their tokens",
-      args, [](CLI::App& app, RouterOptions& options, std::string&) {
+      args, [](CLI::App& app, RouterOptions& options, SizeFlags&) {
         app.add_option("--http-listen,--http", options.listen.http,
                        "host:port of the OpenAI API over HTTP; port 0: any "
                        "free one; empty: none");
@@ -371,8 +405,8 @@ absl::StatusOr<CommandLine<WorkerOptions>> ParseWorkerCommandLine(
   return Parse<penstock::v1::WorkerConfig, WorkerOptions>(
       absl::StrCat("penstock-", role),
       absl::StrCat("A ", role, " worker: computes and hands KV pages over"),
-      args, [](CLI::App& app, WorkerOptions& options, std::string& kv_memory) {
-        AddWorkerFlags(app, options, kv_memory);
+      args, [](CLI::App& app, WorkerOptions& options, SizeFlags& sizes) {
+        AddWorkerFlags(app, options, sizes);
       });
 }
 

@@ -27,6 +27,8 @@ TEST(CommandLineTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
     version: 1
     model: "from-file.gguf"
     kv_memory: "64MiB"
+    kv_disk: "/var/kv"
+    kv_disk_bytes: "2GiB"
     threads: 3
     data_listen: "0.0.0.0:4711"
     data_advertise: "10.0.0.7"
@@ -34,10 +36,14 @@ TEST(CommandLineTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
     router: "127.0.0.1:2")");
   auto line = ParseWorkerCommandLine(
       "decode",
-      {"--config", path, "--threads", "5", "--data-advertise", "10.0.0.8"});
+      {"--config", path, "--threads", "5", "--data-advertise", "10.0.0.8",
+       "--kv-host-memory", "1GiB", "--kv-disk-bytes", "3GiB"});
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(line->options.model, "from-file.gguf");
   EXPECT_EQ(line->options.kv_memory_bytes, 64u << 20);
+  EXPECT_EQ(line->options.kv_host_memory_bytes, 1u << 30);
+  EXPECT_EQ(line->options.kv_disk, "/var/kv");
+  EXPECT_EQ(line->options.kv_disk_bytes, uint64_t{3} << 30);
   EXPECT_EQ(line->options.threads, 5);
   EXPECT_EQ(line->options.data_listen, "0.0.0.0:4711");
   EXPECT_EQ(line->options.data_advertise, "10.0.0.8");

@@ -72,6 +72,9 @@ struct WorkerOptions {
   std::string data_advertise;  // numeric host; empty: the one listened on
   std::vector<std::string> routers = {"127.0.0.1:50051"};
   uint64_t kv_memory_bytes = uint64_t{512} << 20;
+  uint64_t kv_host_memory_bytes = 0;  // for pages that leave it; 0: none
+  std::string kv_disk;                // directory for the same; empty: none
+  uint64_t kv_disk_bytes = uint64_t{8} << 30;  // each worker's share of it
   int threads = 0;       // 0: all cores of the host
   int host_workers = 1;  // worker processes that share the host's cores
   // auto, avx512, avx2, scalar, oracle, timer

@@ -172,6 +172,17 @@ std::unique_ptr<LocalCluster::Host> LocalCluster::MakeHost(
       options_.backend(host->memory->arena(), [this] { doorbell_->Ring(); });
   CHECK(backend.ok()) << backend.status().ToString();
   host->backend = *std::move(backend);
+  if (options_.tier) {
+    host->tier = options_.tier(
+        host->key,
+        TierWorker{
+            {host->backend->kv_layout().id(), options_.model->spec().content,
+             host->backend->caps().numerics},
+            ArenaPages(host->memory->arena(), host->backend->kv_layout()),
+            hasher_,
+            [this] { doorbell_->Ring(); }},
+        &clock_);
+  }
   host->transports = MakeTransports(*host);
   host->peers = std::make_unique<Peers>(this, host->key);
   WorkerCoreOptions core;
@@ -188,6 +199,7 @@ std::unique_ptr<LocalCluster::Host> LocalCluster::MakeHost(
   for (const auto& transport : host->transports) {
     ports.transports.push_back(transport.get());
   }
+  ports.tier = host->tier.get();
   ports.hasher = &hasher_;
   ports.tokenizer = tokenizer_.get();
   ports.clock = &clock_;

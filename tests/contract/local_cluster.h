@@ -17,6 +17,7 @@
 #include "common/transfer/arena/arena_memory.h"
 #include "common/transfer/page_faults.h"
 #include "common/worker/core/worker_core.h"
+#include "kvstore/core/kv_tier.h"
 
 namespace penstock {
 
@@ -40,6 +41,10 @@ struct LocalClusterOptions {
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(
       Arena arena, std::function<void()> wake)>
       backend;
+  // Makes the tier below each worker's pool; null: none.
+  std::function<std::unique_ptr<KvTier>(const WorkerKey&, TierWorker,
+                                        const Clock*)>
+      tier;
   // Of the receiving and the sending side, on the better transport.
   PageFaults* faults = nullptr;
   EngineProbe* engine_probe = nullptr;    // of the decode worker
@@ -90,6 +95,7 @@ class LocalCluster {
     WorkerKey key;
     std::unique_ptr<ArenaMemory> memory;
     std::unique_ptr<Backend> backend;
+    std::unique_ptr<KvTier> tier;
     std::vector<std::unique_ptr<KvTransport>> transports;
     std::unique_ptr<Peers> peers;
     std::unique_ptr<WorkerCore> core;

@@ -22,6 +22,10 @@ struct ClusterOptions {
   std::string router_config;            // path; empty: none
   int threads = 0;                      // of the host; 0: its cores
   std::string kv_memory = "512MiB";
+  std::string kv_host_memory;    // of each worker; empty: none
+  std::string kv_disk;           // directory; empty: none
+  std::string kv_disk_bytes;     // of each worker; empty: the workers' default
+  std::string cluster_key_file;  // made if missing; empty: a new key
   std::string backend = "auto";
   std::optional<int> local_prefill_tokens;
   std::optional<std::string> policy;

@@ -1,5 +1,6 @@
 #include "tools/penstock/cluster_report.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/config/command_line.h"
 #include "common/env/real/entropy.h"
 #include "common/model/files/model_file.h"
@@ -60,6 +62,11 @@ void PrintHttp(const std::string& address) {
                "sky blue?\"}],\"max_tokens\":64}'\n";
 }
 
+absl::StatusOr<int> Opened(int fd, const std::string& path) {
+  if (fd >= 0) return fd;
+  return absl::ErrnoToStatus(errno, absl::StrCat("cluster key file ", path));
+}
+
 }  // namespace
 
 void ReportReady(const ClusterOptions& options,
@@ -98,15 +105,29 @@ bool IsServing(Client& router, int prefill, int decode) {
          static_cast<int>(info->decode_workers()) >= decode;
 }
 
-int MakeClusterKey() {
+absl::StatusOr<int> OpenClusterKey(const ClusterOptions& options) {
+  std::string path = options.cluster_key_file;
+  if (path.empty() && !options.kv_disk.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.kv_disk, error);
+    path = absl::StrCat(options.kv_disk, "/cluster-key");
+  }
+  if (!path.empty()) {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 || errno != ENOENT) return Opened(fd, path);
+  }
   std::string key;  // 256 bits, in hexadecimal
   for (int i = 0; i < 4; ++i) {
     absl::StrAppendFormat(&key, "%016x", DrawEntropy());
   }
-  const int fd = memfd_create("penstock-cluster-key", MFD_CLOEXEC);
-  CHECK(fd >= 0) << "memfd_create: errno " << errno;
-  CHECK(write(fd, key.data(), key.size()) == static_cast<ssize_t>(key.size()));
-  return fd;
+  const int fd =
+      path.empty()
+          ? memfd_create("penstock-cluster-key", MFD_CLOEXEC)
+          : open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  ASSIGN_OR_RETURN(const int made, Opened(fd, path));
+  CHECK(write(made, key.data(), key.size()) ==
+        static_cast<ssize_t>(key.size()));
+  return made;
 }
 
 std::string KeyPath(int fd) { return absl::StrCat("/proc/self/fd/", fd); }

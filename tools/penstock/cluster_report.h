@@ -30,9 +30,11 @@ void ReportReady(const ClusterOptions& options,
 // Whether the router has at least so many ready workers of each kind.
 bool IsServing(Client& router, int prefill, int decode);
 
-// A descriptor of memory that holds a new random cluster key: never in
-// arguments or on disk. KeyPath names it for a process that has it as `fd`.
-int MakeClusterKey();
+// A descriptor of the cluster's key, never in arguments: of the file that the
+// options name, or that lies beside what their disk keeps, made if missing and
+// for its owner alone; without either, of memory that holds a new random one.
+// KeyPath names it for a process that has it as `fd`.
+absl::StatusOr<int> OpenClusterKey(const ClusterOptions& options);
 std::string KeyPath(int fd);
 
 }  // namespace penstock

@@ -58,7 +58,7 @@ absl::Status LocalCluster::Run() {
   std::error_code error;
   directory_ =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  key_fd_ = MakeClusterKey();
+  ASSIGN_OR_RETURN(key_fd_, OpenClusterKey(options_));
 
   absl::Status status = StartAll();
   if (status.ok()) {
@@ -107,15 +107,24 @@ std::vector<std::string> LocalCluster::RouterArguments() const {
 
 std::vector<std::string> LocalCluster::WorkerArguments(
     const std::string& name) const {
-  return {"--name",         name,
-          "--router",       servers_[0].grpc,
-          "--grpc",         kAnyPort,
-          "--metrics",      kAnyPort,
-          "--threads",      absl::StrCat(options_.threads),
-          "--host-workers", absl::StrCat(options_.prefill + options_.decode),
-          "--kv-memory",    options_.kv_memory,
-          "--backend",      options_.backend,
-          "--transport",    options_.transport};
+  std::vector<std::string> arguments = {
+      "--name",         name,
+      "--router",       servers_[0].grpc,
+      "--grpc",         kAnyPort,
+      "--metrics",      kAnyPort,
+      "--threads",      absl::StrCat(options_.threads),
+      "--host-workers", absl::StrCat(options_.prefill + options_.decode),
+      "--kv-memory",    options_.kv_memory,
+      "--backend",      options_.backend,
+      "--transport",    options_.transport};
+  const std::pair<const char*, const std::string&> tiers[] = {
+      {"--kv-host-memory", options_.kv_host_memory},
+      {"--kv-disk", options_.kv_disk},
+      {"--kv-disk-bytes", options_.kv_disk_bytes}};
+  for (const auto& [flag, value] : tiers) {
+    if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
+  }
+  return arguments;
 }
 
 absl::Status LocalCluster::StartServer(const std::string& role,

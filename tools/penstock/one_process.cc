@@ -57,6 +57,15 @@ absl::StatusOr<WorkerOptions> ForWorker(const ClusterOptions& options,
   worker.routers = {router};
   ASSIGN_OR_RETURN(worker.kv_memory_bytes,
                    ParseSize("kv-memory", options.kv_memory));
+  if (!options.kv_host_memory.empty()) {
+    ASSIGN_OR_RETURN(worker.kv_host_memory_bytes,
+                     ParseSize("kv-host-memory", options.kv_host_memory));
+  }
+  worker.kv_disk = options.kv_disk;
+  if (!options.kv_disk_bytes.empty()) {
+    ASSIGN_OR_RETURN(worker.kv_disk_bytes,
+                     ParseSize("kv-disk-bytes", options.kv_disk_bytes));
+  }
   worker.threads = options.threads;
   worker.backend = options.backend;
   worker.transport = options.transport;
@@ -130,10 +139,10 @@ absl::Status RunInOneProcess(const ClusterOptions& options) {
         "--one-process runs one worker of both kinds; leave out --prefill and "
         "--decode, or --one-process");
   }
+  ASSIGN_OR_RETURN(const int key_fd, OpenClusterKey(options));
   ShutdownSignal signal;  // before any other thread
   StderrLog log("up", LogLevel::kInfo);
   SetLogSink(&log);
-  const int key_fd = MakeClusterKey();
   const absl::Status status = Run(options, key_fd, signal);
   close(key_fd);
   SetLogSink(nullptr);

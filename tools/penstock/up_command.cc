@@ -45,6 +45,17 @@ void AddUpCommand(CLI::App& app, Action& action) {
                       "compute threads of the host; 0: its cores");
   command->add_option("--kv-memory", options->kv_memory,
                       "KV memory of each worker, such as 512MiB");
+  command->add_option("--kv-host-memory", options->kv_host_memory,
+                      "more memory of each worker, for KV that nobody uses "
+                      "now");
+  command->add_option("--kv-disk", options->kv_disk,
+                      "directory for the same, which stays for the next time; "
+                      "the cluster's key is kept there, too");
+  command->add_option("--kv-disk-bytes", options->kv_disk_bytes,
+                      "how much of it each worker may fill, such as 8GiB");
+  command->add_option("--cluster-key-file", options->cluster_key_file,
+                      "key that the cluster shares; made if missing; default: "
+                      "a new one each time");
   command->add_option("--backend", options->backend,
                       "auto, or what `penstock-decode --help` lists");
   command->add_option("--policy", options->policy,

@@ -34,6 +34,21 @@ const char* DirectionName(HandoffProbe::Direction direction) {
   return direction == HandoffProbe::Direction::kOut ? "out" : "in";
 }
 
+const char* TierReason(absl::StatusCode why) {
+  switch (why) {
+    case absl::StatusCode::kDataLoss:
+      return "bad";
+    case absl::StatusCode::kNotFound:
+      return "gone";
+    case absl::StatusCode::kDeadlineExceeded:
+      return "late";
+    case absl::StatusCode::kCancelled:
+      return "cancelled";
+    default:
+      return "unavailable";
+  }
+}
+
 }  // namespace
 
 WorkerMetrics::WorkerMetrics(const Options& options, Registry& registry)
@@ -68,6 +83,23 @@ WorkerMetrics::WorkerMetrics(const Options& options, Registry& registry)
       copies_(Counter(registry, labels_, "penstock_kv_blocks_copied_total",
                       "Shared KV blocks copied before an answer wrote into "
                       "them")),
+      tier_queries_(Counter(registry, labels_, "penstock_kv_tier_queries_total",
+                            "KV blocks looked up below the pool")),
+      tier_hits_(Counter(registry, labels_, "penstock_kv_tier_hits_total",
+                         "KV blocks found there")),
+      tier_bytes_fetched_(Counter(registry, labels_,
+                                  "penstock_kv_tier_fetched_bytes_total",
+                                  "KV bytes fetched from below the pool, "
+                                  "verified")),
+      tier_bytes_stored_(Counter(registry, labels_,
+                                 "penstock_kv_tier_stored_bytes_total",
+                                 "KV bytes stored below the pool")),
+      tier_failures_(BuildCounter()
+                         .Name("penstock_kv_tier_failures_total")
+                         .Help("KV blocks that could not be fetched (and were "
+                               "computed) or stored, by reason; bad: failed "
+                               "verification")
+                         .Register(registry)),
       prefill_rows_(Counter(registry, labels_,
                             "penstock_worker_prefill_rows_total",
                             "Rows computed in prefill chunks")),
@@ -156,6 +188,29 @@ void WorkerMetrics::TokenMade() { generated_tokens_.Increment(); }
 void WorkerMetrics::Preempted() { preemptions_.Increment(); }
 
 void WorkerMetrics::BlocksCopied(int count) { copies_.Increment(count); }
+
+void WorkerMetrics::TierLooked(int wanted, int held, int fetched) {
+  tier_queries_.Increment(wanted);
+  tier_hits_.Increment(held);
+}
+
+void WorkerMetrics::PageFetched(uint64_t bytes) {
+  tier_bytes_fetched_.Increment(static_cast<double>(bytes));
+}
+
+void WorkerMetrics::PageNotFetched(absl::StatusCode why) {
+  tier_failures_.Add(With({{"op", "fetch"}, {"reason", TierReason(why)}}))
+      .Increment();
+}
+
+void WorkerMetrics::PageStored(uint64_t bytes) {
+  tier_bytes_stored_.Increment(static_cast<double>(bytes));
+}
+
+void WorkerMetrics::PageNotStored(absl::StatusCode why) {
+  tier_failures_.Add(With({{"op", "store"}, {"reason", TierReason(why)}}))
+      .Increment();
+}
 
 void WorkerMetrics::TransferEnded(Direction direction,
                                   absl::string_view transport,

@@ -40,6 +40,11 @@ class WorkerMetrics : public EngineProbe, public HandoffProbe {
   void TokenMade() override;
   void Preempted() override;
   void BlocksCopied(int count) override;
+  void TierLooked(int wanted, int held, int fetched) override;
+  void PageFetched(uint64_t bytes) override;
+  void PageNotFetched(absl::StatusCode why) override;
+  void PageStored(uint64_t bytes) override;
+  void PageNotStored(absl::StatusCode why) override;
 
   void TransferEnded(Direction direction, absl::string_view transport,
                      absl::string_view reason, uint64_t bytes,
@@ -64,6 +69,11 @@ class WorkerMetrics : public EngineProbe, public HandoffProbe {
   prometheus::Counter& prefix_hits_;
   prometheus::Counter& preemptions_;
   prometheus::Counter& copies_;
+  prometheus::Counter& tier_queries_;
+  prometheus::Counter& tier_hits_;
+  prometheus::Counter& tier_bytes_fetched_;
+  prometheus::Counter& tier_bytes_stored_;
+  prometheus::Family<prometheus::Counter>& tier_failures_;
   prometheus::Counter& prefill_rows_;
   prometheus::Counter& decode_rows_;
   prometheus::Counter& nacks_;

@@ -13,6 +13,9 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/oracle/oracle_backend.h"
 #include "kernels/timer/timer_backend.h"
+#include "kvstore/core/memory_tier.h"
+#include "kvstore/core/tier_stack.h"
+#include "kvstore/disk/disk_tier.h"
 
 namespace penstock {
 namespace {
@@ -81,6 +84,7 @@ absl::Status WorkerHost::Load(const Ports& ports) {
   auto wake = [inbox = ports.loop->inbox()] { inbox->Wake(); };
   RETURN_IF_ERROR(MakeBackend(wake));
   RETURN_IF_ERROR(MakeTransports(&ports.loop->clock(), wake));
+  RETURN_IF_ERROR(MakeTiers(&ports.loop->clock(), wake));
   return MakeCore(ports);
 }
 
@@ -153,6 +157,31 @@ absl::Status WorkerHost::MakeTransports(const Clock* clock,
   return absl::OkStatus();
 }
 
+absl::Status WorkerHost::MakeTiers(const Clock* clock,
+                                   std::function<void()> wake) {
+  const TierWorker worker{{backend_->kv_layout().id(), model_->spec().content,
+                           backend_->caps().numerics},
+                          ArenaPages(memory_->arena(), backend_->kv_layout()),
+                          hasher_,
+                          std::move(wake)};
+  std::vector<std::unique_ptr<KvTier>> tiers;
+  if (options_.kv_host_memory_bytes > 0) {
+    ASSIGN_OR_RETURN(
+        auto tier, MemoryTier::Create({worker, options_.kv_host_memory_bytes}));
+    tiers.push_back(std::move(tier));
+  }
+  if (!options_.kv_disk.empty()) {
+    DiskTier::Options disk{
+        worker, absl::StrCat(options_.kv_disk, "/", options_.self.name),
+        options_.kv_disk_bytes};
+    disk.clock = clock;
+    ASSIGN_OR_RETURN(auto tier, DiskTier::Create(std::move(disk)));
+    tiers.push_back(std::move(tier));
+  }
+  if (!tiers.empty()) tier_ = std::make_unique<TierStack>(std::move(tiers));
+  return absl::OkStatus();
+}
+
 absl::Status WorkerHost::MakeCore(const Ports& ports) {
   WorkerCoreOptions core;
   core.self = options_.self;
@@ -170,6 +199,7 @@ absl::Status WorkerHost::MakeCore(const Ports& ports) {
   for (auto& transport : transports_) {
     core_ports.transports.push_back(transport.get());
   }
+  core_ports.tier = tier_.get();
   core_ports.hasher = &hasher_;
   core_ports.tokenizer = tokenizer_.get();
   core_ports.clock = &ports.loop->clock();

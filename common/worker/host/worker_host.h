@@ -12,6 +12,7 @@
 #include "common/runtime/loop_thread.h"
 #include "common/transfer/arena/arena_memory.h"
 #include "common/worker/core/worker_core.h"
+#include "kvstore/core/kv_tier.h"
 
 namespace penstock {
 
@@ -32,6 +33,10 @@ struct WorkerHostOptions {
   int threads = 1;
   bool spin = false;  // threads may spin: there are cores for all of them
   uint64_t kv_memory_bytes = 0;
+  // Tiers below it. 0 bytes, no directory: without.
+  uint64_t kv_host_memory_bytes = 0;
+  std::string kv_disk;  // shared by workers; each has a folder of its name
+  uint64_t kv_disk_bytes = 0;
   // To be offered, none: shared memory and TCP.
   std::vector<TransportKind> transports;
   std::string data_listen = "127.0.0.1:0";  // of the TCP transport
@@ -80,6 +85,7 @@ class WorkerHost {
   absl::Status MakeArena(KvType type);
   absl::Status MakeBackend(std::function<void()> wake);
   absl::Status MakeTransports(const Clock* clock, std::function<void()> wake);
+  absl::Status MakeTiers(const Clock* clock, std::function<void()> wake);
   absl::Status MakeCore(const Ports& ports);
 
   WorkerHostOptions options_;
@@ -90,6 +96,7 @@ class WorkerHost {
   std::unique_ptr<ArenaMemory> memory_;
   std::unique_ptr<Backend> backend_;
   std::vector<std::unique_ptr<KvTransport>> transports_;
+  std::unique_ptr<KvTier> tier_;  // null: none
   std::unique_ptr<WorkerCore> core_;
   int total_blocks_ = 0;
 };

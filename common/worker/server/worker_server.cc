@@ -113,6 +113,9 @@ WorkerHostOptions WorkerServer::HostOptions(std::string cluster_key) const {
   host.threads = options_.threads > 0 ? options_.threads : cores;
   host.spin = host.threads * options_.host_workers <= cores;
   host.kv_memory_bytes = options_.kv_memory_bytes;
+  host.kv_host_memory_bytes = options_.kv_host_memory_bytes;
+  host.kv_disk = options_.kv_disk;
+  host.kv_disk_bytes = options_.kv_disk_bytes;
   host.data_listen = options_.data_listen;
   host.data_advertised_host = options_.data_advertise;
   host.engine.max_rows = options_.max_step_tokens;
