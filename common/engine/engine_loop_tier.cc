@@ -31,6 +31,7 @@ int EngineLoop::LimitOf(const Entry& entry) const {
 
 bool EngineLoop::PollTier() {
   bool progress = false;
+  const size_t under_way = traffic_.under_way();
   while (auto arrival = traffic_.Poll()) {
     progress = true;
     Entry& entry = entries_.at(arrival->owner);
@@ -41,6 +42,8 @@ bool EngineLoop::PollTier() {
     SequenceListener* listener = entry.listener;
     if (SkipFetched(entry)) listener->OnComputed(entry.sequence->computed);
   }
+  // What only ended may be what an allocation waits for.
+  progress |= traffic_.under_way() != under_way;
   std::vector<SequenceId> asking;
   for (const auto& [id, entry] : entries_) {
     if (entry.asking != 0) asking.push_back(id);

@@ -63,7 +63,9 @@ class TierTraffic {
 
   void CountBlocks(BlockCensus& census) const;
 
-  bool idle() const { return fetches_.empty() && stores_.empty(); }
+  // Fetches and stores that have not ended.
+  size_t under_way() const { return fetches_.size() + stores_.size(); }
+  bool idle() const { return under_way() == 0; }
 
  private:
   struct Fetching {
