@@ -167,7 +167,7 @@ TEST_F(FetchedPagesTest, APrefillWorkerHandsOnWhatItFetched) {
 TEST_F(FetchedPagesTest, FlippedBitsNeverMakeAToken) {
   const LocalResult computed = Serve(Options());
   int bad = 0;
-  for (int every : {16, 4, 1}) {
+  for (int every : {8, 1}) {
     std::filesystem::remove_all(folder_);
     Serve(OverDisk());
     ASSERT_GT(FlipBits(every, every), 0);
@@ -197,12 +197,12 @@ TEST_F(FetchedPagesTest, WhatThePoolEvictedComesBackFromMemoryOrDisk) {
   }
   probe_ = {};
   LocalCluster cluster(options);
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 2; ++round) {
     for (uint64_t seed : {1, 2, 3}) {
       ExpectSame(cluster.Serve({Request(seed)})[0], computed[seed - 1]);
     }
   }
-  EXPECT_GE(probe_.fetched, 4 * kFullBlocks);
+  EXPECT_GE(probe_.fetched, 2 * kFullBlocks);
 }
 
 }  // namespace
