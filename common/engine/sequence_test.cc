@@ -35,7 +35,7 @@ TEST_F(SequenceTest, CountsItsTokensAndEndsAtTheMost) {
   Sequence sequence = Make();
   EXPECT_EQ(sequence.length(), 3);
   EXPECT_EQ(sequence.generated(), 0);
-  TokenDelivery one = sequence.Append({'x', {.logprob = -2}, 5});
+  TokenDelivery one = sequence.Append({'x', {-2, {}}, 5});
   EXPECT_EQ(one.sample, 0);
   EXPECT_EQ(one.index, 0);
   EXPECT_EQ(one.token.id, 'x');

@@ -72,6 +72,7 @@ RouterCore::~RouterCore() {
   ports_.timers->Cancel(ending_timer_);
   ports_.timers->Cancel(queue_timer_);
   ports_.timers->Cancel(guard_timer_);
+  // In any order: all go.
   for (auto& [id, request] : requests_) {
     ports_.timers->Cancel(request->deadline_timer);
     ports_.timers->Cancel(request->wait_timer);
@@ -199,6 +200,7 @@ void RouterCore::ReportInFlight() {
 
 absl::Status RouterCore::CheckAccounting() const {
   int running = 0, retrying = 0, waiting = 0, loads = 0;
+  // In any order: they are counted.
   for (const auto& [id, request] : requests_) {
     running += request->attempts > 0;
     retrying += request->retrying;

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "router/core/router_core.h"
-#include "router/core/router_core_fixture.h"
+#include "router/core/testing/router_core_fixture.h"
 #include "router/core/router_fakes.h"
 
 namespace penstock {

@@ -13,7 +13,7 @@
 #include "common/peer/error_reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "router/core/router_core_fixture.h"
+#include "router/core/testing/router_core_fixture.h"
 #include "router/core/router_fakes.h"
 
 namespace penstock {

@@ -113,13 +113,13 @@ TEST_F(HandoffProbeTest, ASpoiledPageIsANack) {
     return true;
   };
   Leg p, d;
-  StartPair(Request(1, 90, 8), p, d);
+  StartPair(Request(1, 154, 8), p, d);
   ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
   EXPECT_TRUE(d.ended->ok()) << *d.ended;
   EXPECT_EQ(at_decode_.refusals.size(), 1u);
   EXPECT_THAT(at_decode_.nacks, ElementsAre("a page was written over"));
-  // Six blocks, and two of them once more.
-  EXPECT_THAT(at_decode_.transfers, ElementsAre("in tcp ok 8"));
+  // Ten blocks, and two of them once more.
+  EXPECT_THAT(at_decode_.transfers, ElementsAre("in tcp ok 12"));
 }
 
 }  // namespace

@@ -105,8 +105,9 @@ def hash_iteration(source, layers, header):
         names |= header.hash_containers()
     for match in _RANGE_FOR.finditer(source.code):
         last = re.search(r'(\w+)\s*$', match.group('range'))
-        if last and last.group(1) in names and not _sorts_next(
-            source.code, match.end()
+        if last and last.group(1) in names and not (
+            _sorts_next(source.code, match.end())
+            or _said_not_to_matter(source, match.start())
         ):
             yield source.line_of(match.start()), (
                 f'iterates the hash table {last.group(1)}'

@@ -147,11 +147,12 @@ class CoreTest(unittest.TestCase):
         self.assertEqual(
             _check({'common/engine/a.h': header,
                     'common/engine/a.cc': 'for (int i : list_) f(i);\n'}), [])
-        self.assertEqual(
-            _check({'common/engine/a.h': header,
-                    'common/engine/a.cc':
-                    '// In any order: all go.\nauto it = slots_.begin();\n'}),
-            [])
+        for loop in ('auto it = slots_.begin();', 'for (auto& e : slots_) {}'):
+            self.assertEqual(
+                _check({'common/engine/a.h': header,
+                        'common/engine/a.cc':
+                        f'// In any order: all go.\n{loop}\n'}),
+                [])
         collected = 'for (auto& e : slots_) {\n  all.push_back(e);\n}\n'
         self.assertEqual(
             _check({'common/engine/a.h': header,
