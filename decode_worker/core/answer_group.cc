@@ -110,10 +110,14 @@ void AnswerGroup::Resume(std::vector<ResumedAnswer> answers,
                          int cached_tokens, const TransferSummary& transfer) {
   cached_tokens_ = cached_tokens;
   transfer_ = transfer;
+  // The last one gets the holds themselves.
+  for (size_t i = 0; i + 1 < answers.size(); ++i) {
+    PlaceOn(Shared(blocks), computed, *answers[i].sequence);
+  }
+  if (!answers.empty()) {
+    PlaceOn(std::move(blocks), computed, *answers.back().sequence);
+  }
   for (ResumedAnswer& answer : answers) {
-    const bool last = &answer == &answers.back();
-    PlaceOn(last ? std::move(blocks) : Shared(blocks), computed,
-            *answer.sequence);
     answer.sequence->cached_tokens = cached_tokens;
     // Prefill delivered what it drew; all but the last is in the KV.
     if (!request_->deferred()) {

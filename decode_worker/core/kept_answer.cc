@@ -38,7 +38,7 @@ std::vector<TokenFrame> FramesOf(std::vector<KeptAnswer> answers) {
           std::make_move_iterator(answer.tokens.begin() + end));
       if (end == answer.tokens.size()) {
         frame.finish = answer.finish;
-        frame.final_text = std::move(answer.final_text);
+        frame.final_text = answer.final_text;
       }
       frames.push_back(std::move(frame));
     }

@@ -157,8 +157,7 @@ bool BlockTable::Split(uint64_t mixed, HashAt hash_at) {
   const auto other_id = static_cast<uint32_t>(segments_.size());
   segments_.push_back(std::make_unique<Segment>());
   Segment& other = *segments_.back();
-  const std::unique_ptr<Segment> before =
-      std::make_unique<Segment>(std::move(old));
+  const std::unique_ptr<Segment> before = std::make_unique<Segment>(old);
   old = {};
   old.depth = other.depth = before->depth + 1;
   const int bit = 64 - old.depth;
