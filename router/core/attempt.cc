@@ -284,6 +284,14 @@ AttemptStep Attempt::EndWithReason() {
   };
   consider(decode_, LegKind::kDecode);
   if (prefill_.has_value()) consider(*prefill_, LegKind::kPrefill);
+  if (best == nullptr && AnyOpen()) {
+    // Nothing failed: what decides is late, as after a jump of our own clock.
+    return End(
+        MakeError(ErrorReason::kTransferFailed,
+                  "one leg has ended, and the other did not show in time "
+                  "what that means"),
+        Blame::kNobody);
+  }
   if (best == nullptr) {
     return End(MakeError(ErrorReason::kInternal,
                          absl::StrCat("decode worker ", decode_.worker.name,

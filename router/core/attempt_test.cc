@@ -183,6 +183,18 @@ TEST(AttemptTest, ALostWorkersPartnerIsNotWaitedForForEver) {
   EXPECT_THAT(attempt.kept(), IsEmpty());
 }
 
+// Decode ended well: prefill's one token must have ended the request. When its
+// frame does not come, no worker did wrong, and another attempt may do better.
+TEST(AttemptTest, AFrameThatIsLateIsNobodysFault) {
+  Attempt attempt = Make(true);
+  attempt.OnAccepted(kP);
+  EXPECT_EQ(attempt.OnLegFinished(kD, absl::OkStatus()).next, Next::kAwait);
+  AttemptStep step = attempt.OnTimeout();
+  EXPECT_EQ(step.next, Next::kEnd);
+  EXPECT_EQ(ErrorInfoOf(step.status).reason, ErrorReason::kTransferFailed);
+  EXPECT_EQ(step.blame, Blame::kNobody);
+}
+
 TEST(AttemptTest, AnAbandonedAttemptAbsorbsEverything) {
   Attempt attempt = Make(true);
   attempt.Abandon();
