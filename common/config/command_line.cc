@@ -18,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/config/config_file.h"
+#include "common/config/parse_flags.h"
 #include "common/model/files/model_path.h"
 #include "common/model/files/quantizer.h"
 #include "protos/config.pb.h"
@@ -198,10 +199,7 @@ absl::Status ValidateCommon(const Options& options) {
     return absl::InvalidArgumentError(
         "model is missing; give --model PATH (tools/get_model brings one)");
   }
-  if (options.listen.grpc.find(':') == std::string::npos) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "listen is \"", options.listen.grpc, "\"; it must be host:port"));
-  }
+  RETURN_IF_ERROR(CheckListen(options.listen.grpc));
   if (!options.weights.empty()) {
     RETURN_IF_ERROR(QuantizedTypeOfName(options.weights).status());
   }
@@ -344,20 +342,8 @@ absl::StatusOr<CommandLine<Options>> Parse(const std::string& program,
     AddCommonFlags(app, line.options, config_path);
     SizeFlags sizes;
     add_flags(app, line.options, sizes);
-    std::vector<std::string> reversed(args.rbegin(), args.rend());
-    // CLI11 reports by throwing; it ends here.
-    try {
-      app.parse(reversed);
-    } catch (const CLI::CallForHelp&) {
-      line.print = app.help();
-      return line;
-    } catch (const CLI::CallForVersion&) {
-      line.print = absl::StrCat(program, " ", kVersion, "\n");
-      return line;
-    } catch (const CLI::ParseError& e) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(e.what(), " (see ", program, " --help)"));
-    }
+    ASSIGN_OR_RETURN(line.print, ParseFlags(app, program, args));
+    if (line.print.has_value()) return line;
     if constexpr (std::is_same_v<Options, WorkerOptions>) {
       RETURN_IF_ERROR(ApplySizes(sizes, line.options));
     }

@@ -3,6 +3,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/config/parse_flags.h"
 
 namespace penstock {
 namespace {
@@ -47,27 +48,12 @@ absl::StatusOr<CommandLine<StoreOptions>> ParseStoreCommandLine(
   Sizes sizes;
   CLI::App app("Keeps KV pages for the workers of a cluster", kProgram);
   AddFlags(app, line.options, sizes);
-  std::vector<std::string> reversed(args.rbegin(), args.rend());
-  // CLI11 reports by throwing; it ends here.
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    line.print = app.help();
-    return line;
-  } catch (const CLI::CallForVersion&) {
-    line.print = absl::StrCat(kProgram, " ", PENSTOCK_VERSION, "\n");
-    return line;
-  } catch (const CLI::ParseError& e) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(e.what(), " (see ", kProgram, " --help)"));
-  }
+  ASSIGN_OR_RETURN(line.print, ParseFlags(app, kProgram, args));
+  if (line.print.has_value()) return line;
   ASSIGN_OR_RETURN(line.options.memory_bytes,
                    ParseSize("memory", sizes.memory));
   ASSIGN_OR_RETURN(line.options.disk_bytes, ParseSize("disk-size", sizes.disk));
-  if (line.options.listen.grpc.find(':') == std::string::npos) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "listen is \"", line.options.listen.grpc, "\"; it must be host:port"));
-  }
+  RETURN_IF_ERROR(CheckListen(line.options.listen.grpc));
   return line;
 }
 

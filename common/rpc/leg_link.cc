@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status_proto.h"
 #include "common/rpc/wire_check.h"

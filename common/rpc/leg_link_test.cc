@@ -13,6 +13,7 @@
 #include "common/peer/error_reason.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/server.h"
+#include "common/rpc/stream_recorder.h"
 #include "common/runtime/loop_thread.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -26,34 +27,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr std::chrono::seconds kPatience(20);
-
-// What one end of a leg, or of a plain stream, heard. Read after `closed`.
-struct Heard {
-  std::vector<std::string> messages;
-  std::promise<absl::Status> closed;
-
-  absl::Status WaitClosed() {
-    auto future = closed.get_future();
-    if (future.wait_for(kPatience) != std::future_status::ready) {
-      return absl::DeadlineExceededError("it did not close");
-    }
-    return future.get();
-  }
-};
-
-class Recorder : public StreamHandler {
- public:
-  explicit Recorder(std::shared_ptr<Heard> heard) : heard_(std::move(heard)) {}
-  void OnMessage(std::string message) override {
-    heard_->messages.push_back(std::move(message));
-  }
-  void OnClosed(const absl::Status& status) override {
-    heard_->closed.set_value(status);
-  }
-
- private:
-  const std::shared_ptr<Heard> heard_;
-};
 
 // A worker on loopback whose legs are the test's, and a link to it. The two
 // ends have loops of their own.
@@ -88,7 +61,7 @@ class LegLinkTest : public testing::Test {
         Leg leg{kind, std::move(request), std::move(stream),
                 std::make_shared<Heard>()};
         begin(leg);
-        return std::make_unique<Recorder>(leg.heard);
+        return std::make_unique<StreamRecorder>(leg.heard);
       };
     };
     std::vector<std::unique_ptr<RpcService>> services;
@@ -106,7 +79,8 @@ class LegLinkTest : public testing::Test {
                                 std::shared_ptr<Heard> heard) {
     std::shared_ptr<Stream> stream;
     router_.RunAndWait([&] {
-      stream = link_->Start(kind, request, std::make_unique<Recorder>(heard));
+      stream =
+          link_->Start(kind, request, std::make_unique<StreamRecorder>(heard));
     });
     return stream;
   }
@@ -257,8 +231,8 @@ TEST_F(LegLinkTest, AWrongCommandEndsTheStream) {
       {"\xff", ""}};
   for (const auto& [message, why] : cases) {
     auto heard = std::make_shared<Heard>();
-    auto stream = channel->Start(kLegsMethod, std::make_unique<Recorder>(heard),
-                                 router_.inbox());
+    auto stream = channel->Start(
+        kLegsMethod, std::make_unique<StreamRecorder>(heard), router_.inbox());
     stream->Send(message);
     const absl::Status status = heard->WaitClosed();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;

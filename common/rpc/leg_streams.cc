@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/check.h"
 #include "common/rpc/status_proto.h"
 #include "common/rpc/wire_check.h"
 #include "protos/worker.pb.h"

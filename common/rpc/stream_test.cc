@@ -11,6 +11,7 @@
 #include "common/rpc/grpc_status.h"
 #include "common/rpc/server.h"
 #include "common/rpc/stream.h"
+#include "common/rpc/stream_recorder.h"
 #include "common/runtime/loop_thread.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
@@ -27,35 +28,7 @@ using testing::HasSubstr;
 
 constexpr std::chrono::seconds kPatience(30);
 
-// What a stream heard, for a test that waits for its end.
-struct Heard {
-  std::vector<std::string> messages;
-  std::promise<absl::Status> closed;
-};
-
-class Recorder : public StreamHandler {
- public:
-  explicit Recorder(std::shared_ptr<Heard> heard) : heard_(std::move(heard)) {}
-  void OnMessage(std::string message) override {
-    heard_->messages.push_back(std::move(message));
-  }
-  void OnClosed(const absl::Status& status) override {
-    heard_->closed.set_value(status);
-  }
-
- private:
-  const std::shared_ptr<Heard> heard_;
-};
-
 constexpr char kGenerateMethod[] = "/penstock.v1.Inference/Generate";
-
-absl::Status WaitClosed(const std::shared_ptr<Heard>& heard) {
-  auto closed = heard->closed.get_future();
-  if (closed.wait_for(kPatience) != std::future_status::ready) {
-    return absl::DeadlineExceededError("the stream did not close");
-  }
-  return closed.get();
-}
 
 // A server on loopback whose Generate and Pair are given by the test,
 // and a channel to it. Both ends live on one loop.
@@ -82,7 +55,7 @@ class StreamTest : public testing::Test {
 
   std::shared_ptr<Stream> Call(const std::string& method,
                                std::shared_ptr<Heard> heard) {
-    return channel_->Start(method, std::make_unique<Recorder>(heard),
+    return channel_->Start(method, std::make_unique<StreamRecorder>(heard),
                            loop_.inbox());
   }
 
@@ -101,13 +74,13 @@ TEST_F(StreamTest, ServerStreamGivesMessagesInOrderThenItsStatus) {
     }
     stream->Close(MakeError(ErrorReason::kQueueFull, "later", "f",
                             absl::Milliseconds(1500)));
-    return std::make_unique<Recorder>(at_server);
+    return std::make_unique<StreamRecorder>(at_server);
   });
   auto heard = std::make_shared<Heard>();
   auto stream = Call(kGenerateMethod, heard);
   stream->Send("m");
   stream->Close(absl::OkStatus());
-  const absl::Status status = WaitClosed(heard);
+  const absl::Status status = heard->WaitClosed();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(status.message(), "later");
   const ErrorInfo info = ErrorInfoOf(status);
@@ -118,7 +91,7 @@ TEST_F(StreamTest, ServerStreamGivesMessagesInOrderThenItsStatus) {
   for (int i = 0; i < 500; ++i) {
     ASSERT_EQ(heard->messages[i], absl::StrCat("m", i));
   }
-  EXPECT_TRUE(WaitClosed(at_server).ok());
+  EXPECT_TRUE(at_server->WaitClosed().ok());
 }
 
 // Echoes each message until the client finishes its side.
@@ -150,9 +123,9 @@ TEST_F(StreamTest, BidirectionalStreamEndsWhenTheClientHasFinished) {
   stream->Send("b");
   stream->Send("");
   stream->Close(absl::OkStatus());
-  EXPECT_TRUE(WaitClosed(heard).ok());
+  EXPECT_TRUE(heard->WaitClosed().ok());
   EXPECT_THAT(heard->messages, ElementsAre("echo a", "echo b", "echo "));
-  EXPECT_TRUE(WaitClosed(at_server).ok());
+  EXPECT_TRUE(at_server->WaitClosed().ok());
 }
 
 TEST_F(StreamTest, CancelOfTheClientReachesTheServer) {
@@ -161,7 +134,7 @@ TEST_F(StreamTest, CancelOfTheClientReachesTheServer) {
   Serve([&](const CallInfo&, std::string, std::shared_ptr<Stream> stream) {
     stream->Send("first");
     accepted.set_value();
-    return std::make_unique<Recorder>(at_server);
+    return std::make_unique<StreamRecorder>(at_server);
   });
   auto heard = std::make_shared<Heard>();
   auto stream = Call(kGenerateMethod, heard);
@@ -169,15 +142,16 @@ TEST_F(StreamTest, CancelOfTheClientReachesTheServer) {
   stream->Close(absl::OkStatus());
   accepted.get_future().wait_for(kPatience);
   stream->Close(absl::CancelledError("enough"));
-  EXPECT_TRUE(absl::IsCancelled(WaitClosed(at_server)));
-  EXPECT_TRUE(absl::IsCancelled(WaitClosed(heard)));
+  EXPECT_TRUE(absl::IsCancelled(at_server->WaitClosed()));
+  EXPECT_TRUE(absl::IsCancelled(heard->WaitClosed()));
 }
 
 TEST_F(StreamTest, AServerThatIsNotThereIsUnavailable) {
   auto channel = RpcChannel::Open("127.0.0.1:1");
   auto heard = std::make_shared<Heard>();
-  channel->Start(kPairMethod, std::make_unique<Recorder>(heard), loop_.inbox());
-  EXPECT_TRUE(absl::IsUnavailable(WaitClosed(heard)));
+  channel->Start(kPairMethod, std::make_unique<StreamRecorder>(heard),
+                 loop_.inbox());
+  EXPECT_TRUE(absl::IsUnavailable(heard->WaitClosed()));
 }
 
 TEST_F(StreamTest, ShutdownEndsRunningCalls) {
@@ -185,15 +159,15 @@ TEST_F(StreamTest, ShutdownEndsRunningCalls) {
   std::promise<void> accepted;
   Serve([&](const CallInfo&, std::string, std::shared_ptr<Stream> stream) {
     accepted.set_value();
-    return std::make_unique<Recorder>(at_server);
+    return std::make_unique<StreamRecorder>(at_server);
   });
   auto heard = std::make_shared<Heard>();
   auto stream = Call(kGenerateMethod, heard);
   stream->Send("m");
   accepted.get_future().wait_for(kPatience);
   server_->Shutdown(absl::ZeroDuration());
-  EXPECT_FALSE(WaitClosed(heard).ok());
-  EXPECT_TRUE(absl::IsCancelled(WaitClosed(at_server)));
+  EXPECT_FALSE(heard->WaitClosed().ok());
+  EXPECT_TRUE(absl::IsCancelled(at_server->WaitClosed()));
 }
 
 TEST_F(StreamTest, AReaderThatIsTooSlowFailsItsStreamAlone) {
@@ -203,14 +177,14 @@ TEST_F(StreamTest, AReaderThatIsTooSlowFailsItsStreamAlone) {
     // which also reads, is busy here.
     const std::string big(1 << 20, 'x');
     for (int i = 0; i < 64; ++i) stream->Send(big);
-    return std::make_unique<Recorder>(at_server);
+    return std::make_unique<StreamRecorder>(at_server);
   });
   auto heard = std::make_shared<Heard>();
   auto stream = Call(kGenerateMethod, heard);
   stream->Send("m");
   stream->Close(absl::OkStatus());
-  EXPECT_TRUE(absl::IsResourceExhausted(WaitClosed(at_server)));
-  EXPECT_TRUE(absl::IsResourceExhausted(WaitClosed(heard)));
+  EXPECT_TRUE(absl::IsResourceExhausted(at_server->WaitClosed()));
+  EXPECT_TRUE(absl::IsResourceExhausted(heard->WaitClosed()));
 }
 
 TEST_F(StreamTest, TwoServersDoNotShareAPort) {

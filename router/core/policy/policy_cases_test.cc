@@ -24,6 +24,7 @@ TEST_P(EveryPolicyTest, Case18TheThresholdItselfGoesToPrefill) {
   AddDecode("d");
   EXPECT_EQ(PrefillOf(Place(16)), "p");
   EXPECT_EQ(PrefillOf(Place(15)), "(decode)");
+  // Relative to what decode holds: 10 blocks cached, 16 or 15 tokens more.
   Store("d", 100, 10);
   Store("p", 100, 10);
   EXPECT_EQ(PrefillOf(Place(176, 100)), "p");

@@ -12,18 +12,6 @@ namespace {
 
 class PrefixAwareTest : public PolicyFixture {};
 
-TEST_F(PrefixAwareTest, Case18TheThresholdItselfGoesToPrefill) {
-  AddPrefill("p");
-  AddDecode("d");
-  EXPECT_EQ(PrefillOf(Place(16)), "p");
-  EXPECT_EQ(PrefillOf(Place(15)), "(decode)");
-  // Relative to what decode holds: 10 blocks cached, 16 or 15 tokens more.
-  Store("d", 100, 10);
-  Store("p", 100, 10);
-  EXPECT_EQ(PrefillOf(Place(176, 100)), "p");
-  EXPECT_EQ(PrefillOf(Place(175, 100)), "(decode)");
-}
-
 // Decode has the prompt but for a block, and prefill nothing of it.
 TEST_F(PrefixAwareTest, WhatDecodeHasIsNotComputedAnew) {
   options_.spill_prefill = true;
