@@ -5,15 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "boost/asio/post.hpp"
-#include "boost/asio/write.hpp"
 #include "boost/beast/http/error.hpp"
 #include "boost/beast/http/read.hpp"
 #include "router/http/openai/http_error.h"
+#include "router/http/server/request_path.h"
 #include "router/http/server/response_text.h"
 
 namespace penstock {
@@ -24,7 +23,6 @@ namespace http = boost::beast::http;
 using Tcp = asio::ip::tcp;
 
 constexpr size_t kReadBytes = 4096;
-constexpr size_t kWriteBuffers = 16;
 // After the last answer of a connection, what the client still sends is thrown
 // away for a while: closing at once could destroy the answer under way.
 constexpr absl::Duration kLinger = absl::Seconds(2);
@@ -34,53 +32,7 @@ absl::string_view View(boost::beast::string_view text) {
   return {text.data(), text.size()};
 }
 
-// The path of a request's target, percent-decoded.
-std::string PathOf(absl::string_view target) {
-  // The form that proxies get.
-  if (absl::StartsWith(target, "http://")) {
-    target.remove_prefix(7);
-    target.remove_prefix(std::min(target.find('/'), target.size()));
-  }
-  target = target.substr(0, target.find_first_of("?#"));
-  std::string path;
-  for (size_t i = 0; i < target.size(); ++i) {
-    if (target[i] == '%' && i + 2 < target.size() &&
-        absl::ascii_isxdigit(target[i + 1]) &&
-        absl::ascii_isxdigit(target[i + 2])) {
-      path += absl::HexStringToBytes(target.substr(i + 1, 2));
-      i += 2;
-    } else {
-      path += target[i];
-    }
-  }
-  return path;
-}
-
 }  // namespace
-
-void HttpHost::Post(absl::AnyInvocable<void()> task) {
-  std::lock_guard<std::mutex> lock(mutex);
-  tasks.push_back(std::move(task));
-  if (tasks.size() > 1) return;  // whoever runs the first runs all
-  asio::post(io, [host = self] {
-    const std::shared_ptr<HttpHost> alive = host.lock();
-    if (alive != nullptr) alive->RunTasks();
-  });
-}
-
-void HttpHost::RunTasks() {
-  std::vector<absl::AnyInvocable<void()>> now;
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    now.swap(tasks);
-  }
-  in_round = true;
-  for (auto& task : now) task();
-  in_round = false;
-  for (const auto& connection : std::exchange(to_write, {})) {
-    connection->Flush();
-  }
-}
 
 // Posts what it is told to the server's thread.
 class HttpConnection::Exchange : public HttpExchange {
@@ -128,8 +80,8 @@ class HttpConnection::Exchange : public HttpExchange {
 HttpConnection::HttpConnection(HttpHost* host, Tcp::socket socket)
     : host_(host),
       socket_(std::move(socket)),
+      output_(host, &socket_, this),
       read_timer_(host->io),
-      write_timer_(host->io),
       // Beast reads bodies through it in steps of 64 KiB.
       buffer_(host->limits.max_header_bytes + (size_t{128} << 10)) {
   Error ignored;
@@ -227,7 +179,9 @@ void HttpConnection::OnHeader(const Error& error) {
     return Refuse(417, "Expect may be 100-continue only", "bad_expect");
   }
   if (parser_->is_done()) return Dispatch();
-  if (!expect.empty() && !http_1_0_) Queue("HTTP/1.1 100 Continue\r\n\r\n");
+  if (!expect.empty() && !http_1_0_) {
+    output_.Queue("HTTP/1.1 100 Continue\r\n\r\n");
+  }
   ReadBody();
 }
 
@@ -283,7 +237,7 @@ HttpRequest HttpConnection::TakeRequest() {
   HttpRequest request;
   request.method =
       head_only_ ? "GET" : std::string(View(message.method_string()));
-  request.path = PathOf(View(message.target()));
+  request.path = RequestPath(View(message.target()));
   request.content_type = std::string(View(message[http::field::content_type]));
   request.request_id = std::string(View(message["x-request-id"]));
   request.traceparent = std::string(View(message["traceparent"]));
@@ -345,9 +299,9 @@ void HttpConnection::Respond(uint64_t id, HttpResponse response) {
   if (id != exchange_ || begun_) return;
   begun_ = ended_ = true;
   if (host_->draining || host_->stopping) keep_alive_ = false;
-  Queue(Head(response.status, response.headers, response.body.size()));
-  if (!head_only_) Queue(std::move(response.body));
-  if (!writing_) OnWritten();
+  output_.Queue(Head(response.status, response.headers, response.body.size()));
+  if (!head_only_) output_.Queue(std::move(response.body));
+  OnWritten();
 }
 
 void HttpConnection::Begin(uint64_t id, int status,
@@ -356,21 +310,23 @@ void HttpConnection::Begin(uint64_t id, int status,
   begun_ = true;
   // Only the connection's end shows where such an answer ends.
   if (http_1_0_ || host_->draining || host_->stopping) keep_alive_ = false;
-  Queue(Head(status, headers, std::nullopt));
+  output_.Queue(Head(status, headers, std::nullopt));
 }
 
 void HttpConnection::Send(uint64_t id, absl::string_view piece) {
   if (id != exchange_ || !begun_ || ended_ || head_only_) return;
   // What waits, not how much comes at once, shows a reader to be slow.
-  if (queued_ > host_->limits.max_queued_bytes) return Cut("slow_reader");
-  Queue(http_1_0_ ? std::string(piece) : WriteChunk(piece));
+  if (output_.bytes() > host_->limits.max_queued_bytes) {
+    return Cut("slow_reader");
+  }
+  output_.Queue(http_1_0_ ? std::string(piece) : WriteChunk(piece));
 }
 
 void HttpConnection::End(uint64_t id) {
   if (id != exchange_ || !begun_ || ended_) return;
   ended_ = true;
-  if (!http_1_0_ && !head_only_) Queue(std::string(kLastChunk));
-  if (!writing_) OnWritten();
+  if (!http_1_0_ && !head_only_) output_.Queue(std::string(kLastChunk));
+  OnWritten();
 }
 
 void HttpConnection::Abandon(uint64_t id) {
@@ -387,8 +343,9 @@ void HttpConnection::Refuse(int status, absl::string_view message,
   keep_alive_ = false;
   begun_ = ended_ = true;
   const std::string body = DumpJson(error.body);
-  Queue(Head(status, {{"Content-Type", "application/json"}}, body.size()));
-  if (!head_only_) Queue(body);
+  output_.Queue(
+      Head(status, {{"Content-Type", "application/json"}}, body.size()));
+  if (!head_only_) output_.Queue(body);
 }
 
 void HttpConnection::Cut(absl::string_view reason) {
@@ -396,75 +353,14 @@ void HttpConnection::Cut(absl::string_view reason) {
   Close(absl::ResourceExhaustedError(absl::StrCat("cut off: ", reason)));
 }
 
-void HttpConnection::Queue(std::string bytes) {
-  if (bytes.empty()) return;
-  queued_ += bytes.size();
-  out_.push_back(std::move(bytes));
-  if (!host_->in_round) return Write();
-  // What comes in one round leaves in one write.
-  if (!std::exchange(flushes_, true)) {
-    host_->to_write.push_back(shared_from_this());
-  }
-}
-
-void HttpConnection::Flush() {
-  flushes_ = false;
-  if (state_ != State::kClosed) Write();
-}
-
-void HttpConnection::Write() {
-  if (writing_ || out_.empty()) return;
-  writing_ = true;
-  std::vector<asio::const_buffer> buffers;
-  for (const std::string& bytes : out_) {
-    if (buffers.size() == kWriteBuffers) break;
-    buffers.push_back(asio::buffer(bytes));
-  }
-  buffers.front() += out_offset_;
-  // A reader that keeps up has room: then neither timer nor poll is needed.
-  Error error;
-  const size_t written = socket_.write_some(buffers, error);
-  if (!error) {
-    writing_ = false;
-    Took(written);
-    if (!out_.empty()) return Write();
-    // Not from inside the call: more may be about to be queued.
-    if (ended_) {
-      asio::post(host_->io, [self = shared_from_this()] {
-        if (!self->writing_) self->OnWritten();
-      });
-    }
-    return;
-  }
-  SetWriteDeadline();
-  socket_.async_write_some(
-      buffers, [self = shared_from_this()](const Error& error, size_t bytes) {
-        self->OnWrite(error, bytes);
-      });
-}
-
-void HttpConnection::OnWrite(const Error& error, size_t bytes) {
-  writing_ = false;
-  if (state_ == State::kClosed) return;
-  if (error) return PeerLeft(error);
-  Took(bytes);
-  if (!out_.empty()) return Write();
-  write_timer_.cancel();
-  OnWritten();
-}
-
-void HttpConnection::Took(size_t bytes) {
-  queued_ -= bytes;
-  bytes += out_offset_;
-  while (!out_.empty() && bytes >= out_.front().size()) {
-    bytes -= out_.front().size();
-    out_.pop_front();
-  }
-  out_offset_ = bytes;
+void HttpConnection::OnOutputEmpty() {
+  if (!ended_) return;
+  // Not from inside the call: more may be about to be queued.
+  asio::post(host_->io, [self = shared_from_this()] { self->OnWritten(); });
 }
 
 void HttpConnection::OnWritten() {
-  if (!ended_ || !out_.empty() || state_ != State::kAnswering) return;
+  if (!ended_ || !output_.empty() || state_ != State::kAnswering) return;
   TellLoop(absl::OkStatus());
   if (keep_alive_) {
     AwaitRequest();
@@ -472,6 +368,10 @@ void HttpConnection::OnWritten() {
     Linger();
   }
 }
+
+void HttpConnection::OnWriteError(const Error& error) { PeerLeft(error); }
+
+void HttpConnection::OnClientStuck() { Cut("slow_reader"); }
 
 void HttpConnection::PeerLeft(const Error& error) {
   // It may have closed its side only, and still read what is on its way.
@@ -495,7 +395,7 @@ void HttpConnection::Close(const absl::Status& why) {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
   ClearReadDeadline();
-  write_timer_.cancel();
+  output_.Close();
   Error ignored;
   socket_.close(ignored);
   TellLoop(why);
@@ -517,17 +417,6 @@ void HttpConnection::SetReadDeadline(absl::Duration after,
 void HttpConnection::ClearReadDeadline() {
   ++read_deadline_;
   read_timer_.cancel();
-}
-
-void HttpConnection::SetWriteDeadline() {
-  write_timer_.expires_after(
-      absl::ToChronoMilliseconds(host_->limits.write_timeout));
-  // What was written in time cancels it; a late wake-up finds nothing written.
-  write_timer_.async_wait(
-      [self = shared_from_this(), left = queued_](const Error& error) {
-        if (error || self->state_ == State::kClosed || !self->writing_) return;
-        if (self->queued_ >= left) self->Cut("slow_reader");
-      });
 }
 
 }  // namespace penstock
