@@ -300,7 +300,9 @@ void AddWorkerFlags(CLI::App& app, WorkerOptions& options, SizeFlags& sizes) {
                  "Numeric host that others send pages to; default: the one "
                  "listened on");
   app.add_option("--router", options.routers,
-                 "host:port of a router; may be given several times");
+                 "host:port of each router, separated by commas or given one "
+                 "by one")
+      ->delimiter(',');
   app.add_option("--kv-memory", sizes.kv_memory,
                  "Memory for KV blocks, e.g. 512MiB or 2GiB");
   app.add_option("--kv-host-memory", sizes.kv_host_memory,

@@ -81,9 +81,10 @@ TEST(CommandLineTest, TenantsComeFromTheFile) {
 
 TEST(CommandLineTest, RoutersGivenAsFlagsReplaceTheDefault) {
   auto line = ParseWorkerCommandLine(
-      "prefill", {"--model", "m", "--router", "a:1", "--router", "b:2"});
+      "prefill", {"--model", "m", "--router", "a:1,b:2", "--router", "c:3"});
   ASSERT_TRUE(line.ok()) << line.status();
-  EXPECT_EQ(line->options.routers, (std::vector<std::string>{"a:1", "b:2"}));
+  EXPECT_EQ(line->options.routers,
+            (std::vector<std::string>{"a:1", "b:2", "c:3"}));
 }
 
 TEST(CommandLineTest, AnUnknownKeyIsNamedWithItsNeighbour) {

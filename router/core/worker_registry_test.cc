@@ -292,6 +292,40 @@ TEST_F(WorkerRegistryTest, PredictsFromTheReportAndWhatChangedSince) {
   EXPECT_EQ(view.PredictedTime(absl::Seconds(20)), absl::Seconds(3));
 }
 
+// Two routers over one worker. What it reports are the requests of both; each
+// moves that by what it did itself since, and by nothing else.
+TEST_F(WorkerRegistryTest, AnotherRoutersRequestsAreInTheReport) {
+  WorkerRegistry other(Options(), clock_, timers_,
+                       [](const WorkerKey&, const absl::Status&) {});
+  ASSERT_TRUE(registry_.Register(Info("a")).ok());
+  ASSERT_TRUE(other.Register(Info("a")).ok());
+  auto ours = [&] { return registry_.Find(a_)->PredictedRequests(); };
+  auto theirs = [&] { return other.Find(a_)->PredictedRequests(); };
+  LoadShare share{absl::Seconds(1), 1, 10};
+  LoadReservation first = registry_.Reserve(a_, share);
+  std::vector<LoadReservation> more;
+  for (int i = 0; i < 3; ++i) more.push_back(other.Reserve(a_, share));
+  // Neither knows of the other's before the worker has told.
+  EXPECT_EQ(ours(), 1);
+  EXPECT_EQ(theirs(), 3);
+  ASSERT_TRUE(registry_.Report(a_, Ready(4)).ok());
+  ASSERT_TRUE(other.Report(a_, Ready(4)).ok());
+  EXPECT_EQ(ours(), 4);
+  EXPECT_EQ(theirs(), 4);
+  LoadReservation second = registry_.Reserve(a_, share);
+  more.clear();
+  EXPECT_EQ(ours(), 5);
+  EXPECT_EQ(theirs(), 1);
+  ASSERT_TRUE(registry_.Report(a_, Ready(2)).ok());
+  ASSERT_TRUE(other.Report(a_, Ready(2)).ok());
+  EXPECT_EQ(ours(), 2);
+  EXPECT_EQ(theirs(), 2);
+  first.Release();
+  second.Release();
+  EXPECT_EQ(ours(), 0);
+  EXPECT_EQ(theirs(), 2);
+}
+
 TEST_F(WorkerRegistryTest, AsksOnceForMissingEvents) {
   ASSERT_TRUE(registry_.Register(Info("a")).ok());
   auto store = [](uint64_t sequence, uint64_t parent) {

@@ -192,7 +192,7 @@ std::unique_ptr<HttpCall> HttpCalls::Generate(AnswerKind kind, Visit visit) {
   auto call = std::make_unique<HttpGeneration>(
       HttpGeneration::Options{kind, visit.route, request.request_id},
       HttpGeneration::Ports{ports_.core, &ports_.encoder->tokenizer(),
-                            ports_.probe, ports_.http_probe, ports_.random,
+                            ports_.probe, ports_.http_probe,
                             [this, id] { calls_.erase(id); }},
       std::move(visit.exchange));
   calls_[id] = call.get();

@@ -26,7 +26,7 @@ class HttpCalls {
     const RequestEncoder* encoder = nullptr;
     RouterProbe* probe = nullptr;  // hears of what never reaches the core
     HttpProbe* http_probe = nullptr;
-    Random* random = nullptr;  // for seeds and request ids that are absent
+    Random* random = nullptr;  // for request ids that are absent
     std::shared_ptr<Inbox> loop;
     std::shared_ptr<Inbox> encoder_loop;
     std::function<std::string()> metrics_page;  // any thread

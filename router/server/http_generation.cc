@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/peer/error_reason.h"
 #include "router/http/openai/http_error.h"
+#include "router/server/request_seed.h"
 
 namespace penstock {
 namespace {
@@ -72,9 +73,11 @@ HttpGeneration::~HttpGeneration() = default;
 void HttpGeneration::Submit(HttpJob job) {
   writer_.emplace(std::move(job.answer), ports_.tokenizer);
   for (ClientRequest& client : job.requests) {
-    if (!client.has_seed) client.request.sampling.seed = ports_.random->Next();
-    sinks_.push_back(
-        std::make_unique<PromptSink>(this, static_cast<int>(sinks_.size())));
+    const int prompt = static_cast<int>(sinks_.size());
+    if (!client.has_seed) {
+      client.request.sampling.seed = SeedOf(options_.request_id, prompt);
+    }
+    sinks_.push_back(std::make_unique<PromptSink>(this, prompt));
   }
   for (size_t i = 0; i < sinks_.size(); ++i) {
     const absl::StatusOr<RequestId> submitted = ports_.core->Submit(

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "common/env/random.h"
 #include "router/core/http_probe.h"
 #include "router/core/router_core.h"
 #include "router/http/openai/answer_writer.h"
@@ -33,7 +32,6 @@ class HttpGeneration : public HttpCall {
     const Tokenizer* tokenizer = nullptr;
     RouterProbe* probe = nullptr;
     HttpProbe* http_probe = nullptr;
-    Random* random = nullptr;       // for seeds that are absent
     std::function<void()> on_gone;  // when it is over, before it goes
   };
   HttpGeneration(Options options, Ports ports,

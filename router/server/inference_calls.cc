@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/status_macros.h"
 #include "common/peer/error_reason.h"
+#include "router/server/request_seed.h"
 
 namespace penstock {
 
@@ -22,9 +23,11 @@ class InferenceCalls::Call : public StreamHandler, public ClientSink {
   void Submit(ClientRequest client) {
     GenerateRequest& request = client.request;
     Random& random = *calls_->ports_.random;
-    if (!client.has_seed) request.sampling.seed = random.Next();
     if (request.client_request_id.empty()) {
       request.client_request_id = absl::StrFormat("%016x", random.Next());
+    }
+    if (!client.has_seed) {
+      request.sampling.seed = SeedOf(request.client_request_id);
     }
     head_.request_id = request.client_request_id;
     traceparent_ = std::move(client.traceparent);

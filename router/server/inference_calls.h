@@ -24,7 +24,7 @@ class InferenceCalls {
     RouterCore* core = nullptr;
     const RequestEncoder* encoder = nullptr;
     RouterProbe* probe = nullptr;  // hears of what never reaches the core
-    Random* random = nullptr;      // for seeds and request ids that are absent
+    Random* random = nullptr;      // for request ids that are absent
     std::shared_ptr<Inbox> loop;
     std::shared_ptr<Inbox> encoder_loop;
     int max_calls = 0;  // running, queued and being encoded

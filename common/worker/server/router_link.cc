@@ -127,10 +127,11 @@ void RouterLink::OnClosed(const absl::Status& status) {
     Log(LogLevel::kWarning, "router is away",
         {{"router", router_}, {"why", std::string(status.message())}});
   }
-  welcome_ = false;
+  const bool lost = std::exchange(welcome_, false);
   timer_ = ports_.timers->Schedule(ports_.clock->Now() + pause_,
                                    [this] { Connect(); });
   pause_ = std::min(pause_ * 2, kLongestPause);
+  if (lost) ports_.on_lost();
 }
 
 }  // namespace penstock

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,8 @@ class RouterLink {
     const Clock* clock = nullptr;
     Timers* timers = nullptr;
     std::shared_ptr<Inbox> inbox;
+    // The router was there, and is not any more.
+    std::function<void()> on_lost;
   };
   // Starts to register.
   RouterLink(std::string router, WorkerInfo info, Ports ports);

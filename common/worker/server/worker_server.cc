@@ -158,12 +158,18 @@ absl::Status WorkerServer::LoadHost() {
       routers_.push_back(std::make_unique<RouterLink>(
           router, info,
           RouterLink::Ports{&host_->core(), &clock_, &loop_.timers(),
-                            loop_.inbox()}));
+                            loop_.inbox(), [this] { ReportToRouters(); }}));
     }
     Observe();
   });
   server_->SetServing(true);
   return absl::OkStatus();
+}
+
+// A router's clients come to the others when it dies: these know by then where
+// its requests have left their KV.
+void WorkerServer::ReportToRouters() {
+  for (auto& router : routers_) router->Report();
 }
 
 void WorkerServer::Observe() {
@@ -187,7 +193,7 @@ bool WorkerServer::Drain(absl::Duration limit) {
   loop_.RunAndWait([this] {
     draining_ = true;
     host_->core().BeginDrain();
-    for (auto& router : routers_) router->Report();
+    ReportToRouters();
   });
   std::unique_lock<std::mutex> lock(mutex_);
   return drained_changed_.wait_for(lock, absl::ToChronoMilliseconds(limit),

@@ -43,6 +43,7 @@ class WorkerServer {
   StreamMethod LegMethod(LegKind kind);
   void Tick();
   void Observe();
+  void ReportToRouters();
   WorkerHostOptions HostOptions(std::string cluster_key) const;
 
   const WorkerOptions options_;
