@@ -4,6 +4,7 @@ import signal
 import unittest
 
 import grpc
+import requests
 from grpc_health.v1 import health_pb2
 from grpc_health.v1 import health_pb2_grpc
 
@@ -84,6 +85,48 @@ class DrainTest(unittest.TestCase):
                 5)
             cluster.metrics(first['metrics'])
             self.assertFalse(exists(first['pid']))
+
+    def test_killed_router_comes_back_at_its_addresses(self):
+        with cluster.Cluster() as one, Api(one.grpc) as api:
+            api.learn()
+            call = api.generate(
+                text='Count:', stop={'max_tokens': 4000, 'ignore_eos': True})
+            next(call)
+            one.signal_server('router', signal.SIGKILL)
+            with self.assertRaises(grpc.RpcError) as caught:
+                list(call)
+            self.assertEqual(caught.exception.code(),
+                             grpc.StatusCode.UNAVAILABLE)
+
+            def serves():
+                try:
+                    return requests.get(f'http://{one.http}/health',
+                                        timeout=5).status_code == 200
+                except requests.ConnectionError:
+                    return False
+            wait_until(serves, 30, 'it is started again')
+            self.assertTrue(one.running())
+            with Api(one.grpc) as again:
+                self.assertEqual(len(again.answer(
+                    text='Hello',
+                    stop={'max_tokens': 5, 'ignore_eos': True}).ids), 5)
+            cluster.metrics(one.metrics)
+            self.assertFalse(exists(one.servers['router']['pid']))
+
+    def test_two_routers_serve_and_one_is_killed(self):
+        with cluster.Cluster('--routers', '2') as one:
+            fields = {'text': 'Hello',
+                      'stop': {'max_tokens': 5, 'ignore_eos': True}}
+            self.assertEqual(one.grpc, one.servers['router-0']['grpc'])
+            with Api(one.grpc) as first:
+                right = first.answer(request_id='the same', **fields)
+            one.signal_server('router-0', signal.SIGKILL)
+            with Api(one.servers['router-1']['grpc']) as second:
+                answer = second.answer(request_id='the same', **fields)
+            self.assertEqual(answer.ids, right.ids)
+            health = requests.get(
+                f'http://{one.servers["router-1"]["http"]}/health', timeout=30)
+            self.assertEqual(health.status_code, 200)
 
     def test_killed_parent_takes_its_children_along(self):
         with cluster.Cluster() as one:

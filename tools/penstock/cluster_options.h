@@ -8,17 +8,19 @@ namespace penstock {
 // What `penstock up` was told.
 struct ClusterOptions {
   static constexpr int kMaxWorkers = 64;
+  static constexpr int kMaxRouters = 16;
 
   std::string model;  // path
   std::string model_name;
   std::string weights;  // type of matrices, as flags name it; empty: own
+  int routers = 1;
   int prefill = 1;
   int decode = 1;
   bool one_process = false;
   std::string transport = "auto";
   std::string grpc = "127.0.0.1:50051";
   std::string http = "127.0.0.1:8080";  // empty: none
-  std::string metrics = "127.0.0.1:0";  // of the router
+  std::string metrics = "127.0.0.1:0";  // of the (first) router
   std::string router_config;            // path; empty: none
   int threads = 0;                      // of the host; 0: its cores
   std::string kv_memory = "512MiB";

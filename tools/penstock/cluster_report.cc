@@ -44,6 +44,7 @@ void PrintJson(const std::vector<RunningServer>& servers) {
                     {"pid", server.pid},
                     {"grpc", server.grpc},
                     {"metrics", server.metrics}});
+    if (!server.http.empty()) list.back()["http"] = server.http;
   }
   std::cout << JsonLine({{"grpc", servers[0].grpc},
                          {"metrics", servers[0].metrics},
@@ -81,6 +82,13 @@ void ReportReady(const ClusterOptions& options,
       std::filesystem::read_symlink("/proc/self/exe", error);
   std::cout << "\ngRPC     " << router.grpc << "\nmetrics  http://"
             << router.metrics << "/metrics\n";
+  for (const RunningServer& server : servers) {
+    if (server.role != router.role || server.name == router.name) continue;
+    std::cout << "         " << server.name << ": gRPC " << server.grpc
+              << ", metrics http://" << server.metrics << "/metrics";
+    if (!server.http.empty()) std::cout << ", http " << server.http;
+    std::cout << "\n";
+  }
   Client client(router.grpc);
   const absl::StatusOr<v1::GetModelInfoResponse> info =
       client.GetModelInfo(absl::Seconds(1));

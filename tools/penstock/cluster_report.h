@@ -18,12 +18,12 @@ struct RunningServer {
   pid_t pid = 0;
   std::string grpc;
   std::string metrics;
-  std::string http = {};  // the router's; empty: none
+  std::string http = {};  // a router's; empty: none
 };
 
 // Tells on stdout that everything is ready: addresses, a copyable call and
 // what fits, or the same as one JSON document. `servers` begins with the
-// router.
+// routers.
 void ReportReady(const ClusterOptions& options,
                  const std::vector<RunningServer>& servers);
 

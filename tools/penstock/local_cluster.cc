@@ -7,11 +7,14 @@
 #include <filesystem>
 #include <functional>
 #include <iostream>
-#include <iterator>
+#include <memory>
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/check.h"
@@ -26,6 +29,7 @@ namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr char kAnyPort[] = "127.0.0.1:0";
+constexpr char kRouter[] = "router";
 
 absl::Status DidNotStart(const ProcessGroup::Member& member) {
   return absl::UnavailableError(absl::StrCat(
@@ -33,12 +37,25 @@ absl::Status DidNotStart(const ProcessGroup::Member& member) {
       member.last_line.empty() ? "" : absl::StrCat(": ", member.last_line)));
 }
 
+// As one argument, so that an empty value stays one.
+std::string Flag(absl::string_view name, absl::string_view value) {
+  return absl::StrCat("--", name, "=", value);
+}
+
 // Gives a flag that is there another value.
-void SetFlag(std::vector<std::string>& arguments, const std::string& flag,
-             const std::string& value) {
-  const auto given = std::find(arguments.begin(), arguments.end(), flag);
-  CHECK(given != arguments.end()) << flag;
-  *std::next(given) = value;
+void SetFlag(std::vector<std::string>& arguments, absl::string_view name,
+             absl::string_view value) {
+  const auto given = std::find_if(
+      arguments.begin(), arguments.end(), [&](const std::string& argument) {
+        return absl::StartsWith(argument, Flag(name, ""));
+      });
+  CHECK(given != arguments.end()) << name;
+  *given = Flag(name, value);
+}
+
+// A free port beside an address.
+std::string AnyPortOf(const std::string& address) {
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":0");
 }
 
 }  // namespace
@@ -71,7 +88,11 @@ absl::Status LocalCluster::Run() {
 }
 
 absl::Status LocalCluster::StartAll() {
-  RETURN_IF_ERROR(StartServer("router", "router", RouterArguments()));
+  for (int i = 0; i < options_.routers; ++i) {
+    const std::string name =
+        options_.routers == 1 ? kRouter : absl::StrCat(kRouter, "-", i);
+    RETURN_IF_ERROR(StartServer(kRouter, name, RouterArguments(i)));
+  }
   RETURN_IF_ERROR(StartWorkers("prefill", options_.prefill));
   RETURN_IF_ERROR(StartWorkers("decode", options_.decode));
   return WaitUntilServing();
@@ -85,14 +106,16 @@ absl::Status LocalCluster::StartWorkers(const std::string& role, int count) {
   return absl::OkStatus();
 }
 
-std::vector<std::string> LocalCluster::RouterArguments() const {
-  // As one argument, so that an empty one stays an argument.
+std::vector<std::string> LocalCluster::RouterArguments(int router) const {
+  auto listen = [&](const std::string& address) {
+    return router == 0 || address.empty() ? address : AnyPortOf(address);
+  };
   std::vector<std::string> arguments = {
-      absl::StrCat("--grpc=", options_.grpc),
-      absl::StrCat("--metrics=", options_.metrics),
-      absl::StrCat("--http=", options_.http)};
+      Flag("grpc", listen(options_.grpc)),
+      Flag("metrics", listen(options_.metrics)),
+      Flag("http", listen(options_.http))};
   if (!options_.router_config.empty()) {
-    arguments.push_back(absl::StrCat("--config=", options_.router_config));
+    arguments.push_back(Flag("config", options_.router_config));
   }
   if (options_.local_prefill_tokens) {
     arguments.push_back("--local-prefill-tokens");
@@ -107,16 +130,27 @@ std::vector<std::string> LocalCluster::RouterArguments() const {
 
 std::vector<std::string> LocalCluster::WorkerArguments(
     const std::string& name) const {
+  std::vector<std::string> routers;
+  for (const Server& server : servers_) {
+    if (server.role == kRouter) routers.push_back(server.grpc);
+  }
   std::vector<std::string> arguments = {
-      "--name",         name,
-      "--router",       servers_[0].grpc,
-      "--grpc",         kAnyPort,
-      "--metrics",      kAnyPort,
-      "--threads",      absl::StrCat(options_.threads),
-      "--host-workers", absl::StrCat(options_.prefill + options_.decode),
-      "--kv-memory",    options_.kv_memory,
-      "--backend",      options_.backend,
-      "--transport",    options_.transport};
+      "--name",
+      name,
+      "--router",
+      absl::StrJoin(routers, ","),
+      Flag("grpc", kAnyPort),
+      Flag("metrics", kAnyPort),
+      "--threads",
+      absl::StrCat(options_.threads),
+      "--host-workers",
+      absl::StrCat(options_.prefill + options_.decode),
+      "--kv-memory",
+      options_.kv_memory,
+      "--backend",
+      options_.backend,
+      "--transport",
+      options_.transport};
   const std::pair<const char*, const std::string&> tiers[] = {
       {"--kv-host-memory", options_.kv_host_memory},
       {"--kv-disk", options_.kv_disk},
@@ -170,14 +204,20 @@ bool LocalCluster::TakeAddresses(Server& server) {
 }
 
 absl::Status LocalCluster::WaitUntilServing() {
-  Client client(servers_[0].grpc);
+  std::vector<std::unique_ptr<Client>> routers;
+  for (const Server& server : servers_) {
+    if (server.role != kRouter) continue;
+    routers.push_back(std::make_unique<Client>(server.grpc));
+  }
   const ProcessGroup::Member* ended = nullptr;
   auto done = [&] {
     for (const Server& server : servers_) {
       if (server.member->reported) ended = server.member;
     }
     return ended != nullptr ||
-           IsServing(client, options_.prefill, options_.decode);
+           std::all_of(routers.begin(), routers.end(), [&](const auto& router) {
+             return IsServing(*router, options_.prefill, options_.decode);
+           });
   };
   const absl::Status status = group_.WaitUntil(
       done, kTick, absl::Seconds(options_.start_timeout_seconds));
@@ -201,7 +241,6 @@ void LocalCluster::Report() const {
 }
 
 absl::Status LocalCluster::Watch() {
-  const ProcessGroup::Member& router = *servers_[0].member;
   auto somebody_ended = [&] {
     return std::any_of(servers_.begin(), servers_.end(),
                        [](const Server& server) {
@@ -209,20 +248,28 @@ absl::Status LocalCluster::Watch() {
                                 server.restart_at == absl::InfiniteFuture();
                        });
   };
-  while (!router.reported) {
-    const absl::Time next = RestartWorkers();
+  while (true) {
+    const absl::Time next = RestartServers();
     const absl::Status waited =
         group_.WaitUntil(somebody_ended, absl::Seconds(1), next - absl::Now());
     if (absl::IsCancelled(waited)) return waited;
   }
-  return absl::UnavailableError(
-      absl::StrCat("the router ", DescribeExit(*router.process->TryReap())));
 }
 
-absl::Time LocalCluster::RestartWorkers() {
+std::vector<std::string> LocalCluster::ArgumentsAgain(Server& server) {
+  std::vector<std::string> arguments = server.member->options.arguments;
+  // Who never listened may have found its port taken by somebody else. Clients
+  // look for a router where it was, though.
+  const bool same = TakeAddresses(server) || server.role == kRouter;
+  SetFlag(arguments, "grpc", same ? server.grpc : kAnyPort);
+  SetFlag(arguments, "metrics", same ? server.metrics : kAnyPort);
+  if (server.role == kRouter) SetFlag(arguments, "http", server.http);
+  return arguments;
+}
+
+absl::Time LocalCluster::RestartServers() {
   absl::Time next = absl::InfiniteFuture();
-  for (size_t i = 1; i < servers_.size(); ++i) {
-    Server& server = servers_[i];
+  for (Server& server : servers_) {
     if (!server.member->reported) continue;
     const std::string& name = server.member->options.name;
     const absl::Time now = absl::Now();
@@ -236,13 +283,8 @@ absl::Time LocalCluster::RestartWorkers() {
       next = std::min(next, server.restart_at);
       continue;
     }
-    std::vector<std::string> arguments = server.member->options.arguments;
-    // Who never listened may have found its port taken by somebody else.
-    const bool listened = TakeAddresses(server);
-    SetFlag(arguments, "--grpc", listened ? server.grpc : kAnyPort);
-    SetFlag(arguments, "--metrics", listened ? server.metrics : kAnyPort);
     const absl::Status started =
-        group_.Restart(*server.member, std::move(arguments));
+        group_.Restart(*server.member, ArgumentsAgain(server));
     if (!started.ok()) {
       // The others go on without it meanwhile.
       const absl::Duration pause = server.pause.After(absl::ZeroDuration());
@@ -260,7 +302,7 @@ absl::Time LocalCluster::RestartWorkers() {
 }
 
 void LocalCluster::Stop() {
-  // The router first: it lets running requests end, which needs the workers.
+  // Routers first: they let running requests end, which needs the workers.
   StopServers(/*routers=*/true);
   StopServers(/*routers=*/false);
 }
@@ -268,7 +310,7 @@ void LocalCluster::Stop() {
 void LocalCluster::StopServers(bool routers) {
   auto each = [&](const std::function<void(ProcessGroup::Member&)>& act) {
     for (const auto& member : group_.members()) {
-      if ((member->process->name() == "router") == routers &&
+      if (absl::StartsWith(member->process->name(), kRouter) == routers &&
           !member->reported) {
         act(*member);
       }

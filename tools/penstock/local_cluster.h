@@ -12,17 +12,17 @@
 
 namespace penstock {
 
-// Router, prefill and decode workers as children of this process: started in
-// order, watched, and drained in order. A worker that ends is started again at
-// the address that it had, or elsewhere when it could not listen there; the
-// cluster ends with its router. Used once, by the main thread.
+// Routers, prefill and decode workers as children of this process: started in
+// order, watched, and drained in order. A server that ends is started again at
+// the address that it had; a worker elsewhere when it could not listen there.
+// Used once, by the main thread.
 class LocalCluster {
  public:
   explicit LocalCluster(const ClusterOptions& options);
   ~LocalCluster();
 
   // Returns OK after a drain that a signal asked for, and the reason when the
-  // cluster could not start or its router ended.
+  // cluster could not start.
   absl::Status Run();
 
  private:
@@ -39,7 +39,8 @@ class LocalCluster {
 
   absl::Status StartAll();
   absl::Status StartWorkers(const std::string& role, int count);
-  std::vector<std::string> RouterArguments() const;
+  // The first listens where the options say, the others at free ports.
+  std::vector<std::string> RouterArguments(int router) const;
   std::vector<std::string> WorkerArguments(const std::string& name) const;
   // Starts one server and waits until it says where it listens.
   absl::Status StartServer(const std::string& role, const std::string& name,
@@ -48,10 +49,12 @@ class LocalCluster {
   static bool TakeAddresses(Server& server);
   absl::Status WaitUntilServing();
   void Report() const;
+  // Until a signal asks to stop.
   absl::Status Watch();
-  // Starts workers again whose pause is over; plans it for those that have
+  // Starts servers again whose pause is over; plans it for those that have
   // just ended. Returns when to call again, unless another ends before.
-  absl::Time RestartWorkers();
+  absl::Time RestartServers();
+  static std::vector<std::string> ArgumentsAgain(Server& server);
   void Stop();
   void StopServers(bool routers);
 
@@ -59,7 +62,7 @@ class LocalCluster {
   ProcessGroup group_;
   std::string directory_;        // of the server binaries
   int key_fd_ = -1;              // a memfd with the cluster key
-  std::vector<Server> servers_;  // the router is the first
+  std::vector<Server> servers_;  // routers are the first
 };
 
 }  // namespace penstock

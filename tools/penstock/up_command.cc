@@ -25,8 +25,15 @@ void AddUpCommand(CLI::App& app, Action& action) {
       ->check(workers);
   command->add_option("--decode", options->decode, "decode workers")
       ->check(workers);
-  command->add_flag("--one-process", options->one_process,
-                    "everything in this process: one worker of both kinds");
+  CLI::Option* routers =
+      command
+          ->add_option("--routers", options->routers,
+                       "routers; all but the first listen at free ports")
+          ->check(CLI::Range(1, ClusterOptions::kMaxRouters));
+  command
+      ->add_flag("--one-process", options->one_process,
+                 "everything in this process: one worker of both kinds")
+      ->excludes(routers);
   command
       ->add_option("--transport", options->transport,
                    "how KV moves between workers")
