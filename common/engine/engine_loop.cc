@@ -177,6 +177,17 @@ EngineView EngineLoop::View() const {
   return view;
 }
 
+RequestId EngineLoop::EarliestWaiting() const {
+  std::optional<RequestId> earliest;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.parked && entry.after_draw != AfterDraw::kWait) continue;
+    const RequestId request = entry.sequence->request().id;
+    earliest = std::min(earliest.value_or(request), request);
+  }
+  CHECK(earliest.has_value()) << "nobody waits";
+  return *earliest;
+}
+
 SequenceView EngineLoop::ViewOf(SequenceId id, const Entry& entry) const {
   const Sequence& s = *entry.sequence;
   SequenceView view;

@@ -145,6 +145,9 @@ class EngineLoop {
   bool busy() const {
     return in_flight_ || !entries_.empty() || !traffic_.idle();
   }
+  // Nothing could run at the last look, for want of blocks that others hold
+  // (BatchDecision::starved): the earliest request of those that wait.
+  std::optional<RequestId> starved() const { return starved_; }
   EngineLoad load() const;
   // Of its sequences, and what a step in flight still needs.
   void CountBlocks(BlockCensus& census) const;
@@ -178,6 +181,8 @@ class EngineLoop {
   bool DrainBackend();
   bool SubmitNext();
   EngineView View() const;
+  // Precondition: there is one.
+  RequestId EarliestWaiting() const;
   SequenceView ViewOf(SequenceId id, const Entry& entry) const;
   SharedBlocks SharedOf(const Entry& entry) const;
   void Preempt(Entry& entry);
@@ -218,6 +223,7 @@ class EngineLoop {
   uint64_t next_id_ = 1;
   uint64_t next_step_ = 1;
   bool in_flight_ = false;
+  std::optional<RequestId> starved_;
   Instant submitted_at_;
   std::vector<PlannedRows> planned_;
   size_t table_size_ = 0;  // of the last step's blocks: the next needs as many

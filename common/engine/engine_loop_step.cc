@@ -89,6 +89,7 @@ void EngineLoop::AddRows(SequenceId id, Entry& entry, int rows,
 }
 
 bool EngineLoop::SubmitNext() {
+  starved_.reset();
   if (entries_.empty()) return false;
   Instant now = ports_.clock->Now();
   BatchDecision decision = ports_.policy->Plan(View(), now);
@@ -124,6 +125,7 @@ bool EngineLoop::SubmitNext() {
   }
   if (plan.tokens.empty()) {
     until_step_ends_.clear();
+    if (decision.starved) starved_ = EarliestWaiting();
     // What was given up may be what another waits for, and rows that were
     // meant for one that fetches are another's.
     return !decision.preempt.empty() || fetches;

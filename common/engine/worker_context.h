@@ -34,6 +34,9 @@ struct HandoffOptions {
   int64_t min_bandwidth = 8 << 20;
   // A chunk that was announced has to be there within this.
   absl::Duration arrival_timeout = absl::Seconds(1);
+  // An engine that cannot go on for want of blocks waits so long for those that
+  // are credited to handoffs, then takes them (DecodeRole::RelieveEngine).
+  absl::Duration starvation_timeout = absl::Seconds(1);
   int max_chunk_attempts = 4;  // over all transports
   int max_transfers = 1024;    // offers beyond this are rejected
   // Transports this worker may use; empty: all it has.

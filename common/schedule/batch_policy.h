@@ -55,6 +55,9 @@ struct BatchDecision {
   std::vector<SequenceId> preempt;  // give their blocks up first
   std::vector<SequenceId> admit;    // waiting ones that start now
   std::vector<Rows> rows;           // of this step, in order
+  // Nothing can run: all that could give way has, and those left wait for
+  // blocks that are held outside the batch.
+  bool starved = false;
 };
 
 // Which rows the next step computes. Pure: the same view gives the same

@@ -21,7 +21,8 @@ class Planner {
     PlanDecodes();
     PlanPrefills();
     PlanAdmissions();
-    if (decision_.rows.empty() && decision_.preempt.empty()) FreeParked();
+    if (Idle()) FreeParked();
+    decision_.starved = Idle() && AllNeedBlocks();
     return std::move(decision_);
   }
 
@@ -91,6 +92,20 @@ class Planner {
     if (waiting && youngest < view_.sequences.size()) {
       decision_.preempt.push_back(view_.sequences[youngest].id);
     }
+  }
+
+  bool Idle() const {
+    return decision_.rows.empty() && decision_.preempt.empty();
+  }
+
+  // False too when one waits for its pages: it moves by itself.
+  bool AllNeedBlocks() const {
+    bool any = false;
+    for (const SequenceView& s : view_.sequences) {
+      if (s.running && s.limit < s.length) return false;
+      any |= !s.running || RowsLeft(s) > 0;
+    }
+    return any;
   }
 
   void Take(size_t at, int rows) {

@@ -161,5 +161,30 @@ TEST(ContinuousBatchingTest, OneThatFetchesIsNoDeadEnd) {
   EXPECT_EQ(d.preempt[0].value(), 2u);
 }
 
+TEST(ContinuousBatchingTest, SaysWhenAllThatAreLeftNeedBlocks) {
+  // Nobody is there, or somebody runs.
+  EXPECT_FALSE(Plan(View({}, 0)).starved);
+  EXPECT_FALSE(Plan(View({Running(1, 17, 16)}, 1)).starved);
+  // One gives way first; then the oldest has nobody left.
+  EXPECT_FALSE(Plan(View({Running(1, 17, 16), Running(2, 17, 16)}, 0)).starved);
+  EXPECT_TRUE(Plan(View({Running(1, 17, 16), Waiting(2, 17)}, 0)).starved);
+  EXPECT_TRUE(Plan(View({Running(1, 100, 16)}, 0)).starved);
+  EXPECT_TRUE(Plan(View({Waiting(1, 40)}, 2)).starved);
+  EXPECT_FALSE(Plan(View({Waiting(1, 40)}, 3)).starved);
+}
+
+TEST(ContinuousBatchingTest, WhoNeedsNoBlocksIsNotStarved) {
+  // It waits for others of its group, whose turn it is.
+  SequenceView parked = Running(1, 64, 64);
+  parked.parked = true;
+  EXPECT_FALSE(Plan(View({parked}, 0)).starved);
+  EXPECT_FALSE(
+      Plan(View({parked, Waiting(2, 40)}, 0)).starved);  // it gives way
+  // Pages are on their way.
+  SequenceView fetches = Running(2, 64, 16);
+  fetches.limit = 16;
+  EXPECT_FALSE(Plan(View({fetches, Waiting(3, 64)}, 0)).starved);
+}
+
 }  // namespace
 }  // namespace penstock

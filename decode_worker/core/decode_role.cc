@@ -5,13 +5,14 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/sometimes.h"
 #include "common/peer/error_reason.h"
 
 namespace penstock {
 
 DecodeRole::DecodeRole(const WorkerContext* context) : context_(context) {}
 
-DecodeRole::~DecodeRole() = default;
+DecodeRole::~DecodeRole() { context_->timers->Cancel(starved_timer_); }
 
 void DecodeRole::StartLeg(LegRequest leg, LegSink* sink) {
   TransferId id = leg.transfer();
@@ -146,7 +147,7 @@ bool DecodeRole::DrainArrivals() {
 
 bool DecodeRole::GrantCredits() {
   bool progress = false;
-  bool blocked = false;
+  bool blocked = starved_since_.has_value();  // the engine goes first
   std::vector<TransferId> queue = std::exchange(uncredited_, {});
   for (TransferId id : queue) {
     auto it = transfers_.find(id);
@@ -161,6 +162,37 @@ bool DecodeRole::GrantCredits() {
     }
   }
   return progress;
+}
+
+bool DecodeRole::RelieveEngine() {
+  const std::optional<RequestId> starved = context_->engine->starved();
+  if (!starved.has_value()) {
+    starved_since_.reset();
+    context_->timers->Cancel(std::exchange(starved_timer_, 0));
+    return false;
+  }
+  const Instant now = context_->clock->Now();
+  if (!starved_since_.has_value()) starved_since_ = now;
+  const Instant due = *starved_since_ + context_->options.starvation_timeout;
+  if (now < due) {
+    // Only so that Poll is called then.
+    if (starved_timer_ == 0) {
+      starved_timer_ =
+          context_->timers->Schedule(due, [this] { starved_timer_ = 0; });
+    }
+    return false;
+  }
+  DecodeTransfer* latest = nullptr;
+  for (auto& [id, transfer] : transfers_) {
+    if (transfer->fencing()) return false;  // its blocks may be enough
+    if (transfer->holds_credit() && *starved < id.request) {
+      latest = transfer.get();
+    }
+  }
+  if (latest == nullptr) return false;
+  Sometimes<"a credit was taken back for an earlier request">();
+  latest->TakeCreditBack();
+  return true;
 }
 
 bool DecodeRole::Reap() {
@@ -184,6 +216,7 @@ bool DecodeRole::Poll() {
   for (TransferId id : std::vector(unsettled_.begin(), unsettled_.end())) {
     progress |= transfers_.at(id)->Poll();
   }
+  progress |= RelieveEngine();
   progress |= GrantCredits();
   progress |= Reap();
   return progress;

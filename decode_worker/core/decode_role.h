@@ -2,10 +2,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "common/engine/worker_context.h"
+#include "common/env/clock.h"
+#include "common/env/timers.h"
 #include "common/peer/leg.h"
 #include "common/peer/peer.h"
 #include "decode_worker/core/decode_transfer.h"
@@ -53,6 +56,13 @@ class DecodeRole {
   void OnOffer(const WorkerKey& peer, Offer offer);
   bool DrainArrivals();
   bool GrantCredits();
+  // While the engine is starved no credit is granted; when that has lasted for
+  // HandoffOptions::starvation_timeout, credits are taken back one after the
+  // other, those of the latest requests first, never that of a request that is
+  // earlier than all who wait. Workers that are each other's prefill and decode
+  // worker would else wait for each other's blocks for ever; see
+  // docs/adr/0007-earlier-requests-take-credits.md.
+  bool RelieveEngine();
   bool Reap();
 
   const WorkerContext* context_;
@@ -62,6 +72,8 @@ class DecodeRole {
   std::map<TransferId, std::unique_ptr<DecodeTransfer>> transfers_;
   std::vector<TransferId> uncredited_;
   std::map<TransferId, std::unique_ptr<LocalGeneration>> local_;
+  std::optional<Instant> starved_since_;
+  TimerId starved_timer_ = 0;
   bool draining_ = false;
   std::set<RequestId> gave_up_;  // what BeginDrain ended, or will
 };

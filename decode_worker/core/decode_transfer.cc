@@ -380,7 +380,7 @@ void DecodeTransfer::TryFence() {
 bool DecodeTransfer::Poll() {
   DecodeState before = state_;
   bool fenced_before = fenced_;
-  if (IsFencing()) {
+  if (fencing()) {
     TryFence();
   } else if (state_ == DecodeState::kCommitted) {
     // Two rounds: arrivals that landed before the fence are looked at between.

@@ -51,6 +51,18 @@ class DecodeTransfer {
   // a fence allows; the rest follows in Poll.
   void Fail(const absl::Status& status);
 
+  // Its credit is worth taking back: pages still come into blocks that only it
+  // holds.
+  bool holds_credit() const {
+    return !blocks_.empty() && !shared_ &&
+           (state_ == DecodeState::kMapped ||
+            state_ == DecodeState::kReceiving);
+  }
+  // Gives the credit's blocks to those who cannot go on without. The attempt
+  // fails with kQueueFull; what has come is kept as long as nobody needs it.
+  // Precondition: holds_credit().
+  void TakeCreditBack();
+
   // What the leg makes ends with its next token, if it can go on elsewhere
   // (AnswerGroup::YieldAtNextToken).
   void YieldWhenActive();
@@ -64,9 +76,15 @@ class DecodeTransfer {
   // Its verified pages are about to be kept for the request's next leg.
   bool keeps() const { return keep_; }
   bool released() const { return state_ == DecodeState::kReleased; }
+  // On the way from a revocation to the release.
+  bool fencing() const {
+    return state_ == DecodeState::kRevoking ||
+           state_ == DecodeState::kQuarantined ||
+           state_ == DecodeState::kFenced;
+  }
   // Poll has something to do.
   bool unsettled() const {
-    return state_ == DecodeState::kCommitted || IsFencing();
+    return state_ == DecodeState::kCommitted || fencing();
   }
   DecodeState state() const { return state_; }
   bool has_offer() const { return offer_.has_value(); }
@@ -107,12 +125,6 @@ class DecodeTransfer {
   int VerifiedTokens() const;
   void KeepVerified();
   void BeginRevoke();
-  // On the way from a revocation to the release.
-  bool IsFencing() const {
-    return state_ == DecodeState::kRevoking ||
-           state_ == DecodeState::kQuarantined ||
-           state_ == DecodeState::kFenced;
-  }
   void TryFence();
   void Release();
   void ArmMeetTimer();

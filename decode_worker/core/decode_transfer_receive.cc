@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/sometimes.h"
 #include "common/engine/resume.h"
 #include "common/peer/error_reason.h"
@@ -289,6 +290,14 @@ void DecodeTransfer::FailKeeping(const absl::Status& status) {
     keep_ = kept > 0;
   }
   Fail(WithKeptTokens(status, kept));
+}
+
+void DecodeTransfer::TakeCreditBack() {
+  CHECK(holds_credit());
+  FailKeeping(MakeError(ErrorReason::kQueueFull,
+                        "its blocks went to an earlier request, which could "
+                        "not go on without",
+                        "", absl::Seconds(1)));
 }
 
 void DecodeTransfer::CountBlocks(BlockCensus& census) const {
