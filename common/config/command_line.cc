@@ -161,6 +161,7 @@ absl::Status Apply(const penstock::v1::WorkerConfig& config,
     ASSIGN_OR_RETURN(options.kv_disk_bytes,
                      ParseSize("kv_disk_bytes", config.kv_disk_bytes()));
   }
+  if (config.has_kvstore()) options.kvstore = config.kvstore();
   if (config.has_threads()) options.threads = config.threads();
   if (config.has_backend()) options.backend = config.backend();
   if (config.has_transport()) options.transport = config.transport();
@@ -314,6 +315,9 @@ void AddWorkerFlags(CLI::App& app, WorkerOptions& options, SizeFlags& sizes) {
                  "key");
   app.add_option("--kv-disk-bytes", sizes.kv_disk_bytes,
                  "How much of it this worker may fill, e.g. 8GiB");
+  app.add_option("--kvstore", options.kvstore,
+                 "host:port of a penstock-kvstore, which keeps the same for "
+                 "all workers");
   app.add_option("--threads", options.threads,
                  "Compute threads; 0: one for each core");
   app.add_option("--host-workers", options.host_workers,

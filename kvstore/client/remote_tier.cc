@@ -76,11 +76,10 @@ RemoteTier::RemoteTier(Options options, Ports ports,
       pause_(kFirstPause),
       each_(absl::Seconds(
           static_cast<double>(options_.worker.pages.layout().block_bytes()) /
-          kAssumedBytesASecond)) {
-  Connect();
-}
+          kAssumedBytesASecond)) {}
 
 RemoteTier::~RemoteTier() {
+  if (!dialled_) return;
   ports_.timers->Cancel(dial_timer_);
   ports_.timers->Cancel(deadline_timer_);
   if (handler_ != nullptr) handler_->Orphan();
@@ -91,6 +90,7 @@ RemoteTier::~RemoteTier() {
 
 void RemoteTier::Connect() {
   dial_timer_ = 0;
+  dialled_ = true;
   auto handler = std::make_unique<Handler>(this);
   handler_ = handler.get();
   // Anew, so that our pauses count and not the connection's own.
@@ -179,7 +179,7 @@ TierLookup RemoteTier::Lookup(absl::Span<const BlockHash> chain) {
   }
   if (found.blocks == static_cast<int>(chain.size())) return found;
   if (answers_.size() >= kMostAnswers) answers_.clear();
-  Answer& answer = answers_[chain.back()];
+  Answer& answer = answers_[{chain.front(), chain.back()}];
   if (answer.waiting) {
     found.asking = true;
     return found;
@@ -205,7 +205,7 @@ void RemoteTier::On(const StoreFound& found) {
   if (known_.size() >= kMostKnown) known_.clear();
   const int blocks = std::min<int>(found.blocks, chain.size());
   for (int i = 0; i < blocks; ++i) known_[chain[i]] = until;
-  answers_[chain.back()] = {blocks, until, false};
+  answers_[{chain.front(), chain.back()}] = {blocks, until, false};
   Wake();
 }
 
@@ -452,6 +452,7 @@ void RemoteTier::ArmDeadlines() {
 }
 
 std::optional<TierCompletion> RemoteTier::Poll() {
+  if (!dialled_) Connect();
   for (size_t i = 0; i < transports_.size(); ++i) {
     while (auto arrival = transports_[i]->PollArrival()) OnArrival(*arrival);
     while (auto posted = transports_[i]->PollCompletion()) OnPosted(i, *posted);

@@ -52,7 +52,8 @@ class RemoteTier : public KvTier {
     uint64_t failures = 0;  // operations that ended with UNAVAILABLE
   };
 
-  // Starts to dial. What the transports say to their addresses.
+  // At rest until the first Poll, which dials. What the transports say to
+  // their addresses.
   static absl::StatusOr<std::unique_ptr<RemoteTier>> Create(Options options,
                                                             Ports ports);
   ~RemoteTier() override;
@@ -125,6 +126,7 @@ class RemoteTier : public KvTier {
   const Ports ports_;
   const std::vector<std::unique_ptr<KvTransport>> transports_;
   std::unique_ptr<RpcChannel> channel_;
+  bool dialled_ = false;
   std::shared_ptr<Stream> stream_;  // null while away
   Handler* handler_ = nullptr;      // the stream's
   std::optional<StoreWelcome> store_;
@@ -141,7 +143,8 @@ class RemoteTier : public KvTier {
   std::map<std::pair<size_t, PostId>, uint64_t> posts_;  // to the put
   // Held as far as we know, until then.
   absl::flat_hash_map<BlockHash, Instant> known_;
-  absl::flat_hash_map<BlockHash, Answer> answers_;  // by a chain's last hash
+  // By a chain's first and last hash.
+  absl::flat_hash_map<std::pair<BlockHash, BlockHash>, Answer> answers_;
   std::map<uint64_t, std::vector<BlockHash>> lookups_;
   std::deque<TierCompletion> completions_;
   absl::Duration each_;

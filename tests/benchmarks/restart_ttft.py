@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Time to first token of a prompt whose first 1,500 tokens were served before
-the cluster was started again: from the pages on disk, beside computing all of
-it. Both in one run, taking turns, since a machine's speed drifts.
+the cluster was started again: from the workers' pages on disk, and by workers
+that have no more than the shared store, beside computing all of it. All in one
+run, taking turns, since a machine's speed drifts.
 
   tests/benchmarks/restart_ttft.py [--runs 5] [--prefix 1500]
 
@@ -21,6 +22,7 @@ sys.path.insert(
 
 import cluster  # noqa: E402
 from api import Api  # noqa: E402
+from servers import Server  # noqa: E402
 
 
 def first_token_s(api, prompt):
@@ -49,26 +51,47 @@ def life(flags, prompts):
     return times
 
 
+def from_store(prefix, prompt):
+    """The prompt's time where other workers have put the prefix into a store
+    that has it in memory."""
+    with tempfile.NamedTemporaryFile(mode='w', suffix='.key') as key:
+        key.write('the key of one run')
+        key.flush()
+        keyed = ('--cluster-key-file', key.name)
+        kvstore = Server('kvstore', 'kvstore', *keyed, '--memory', '512MiB')
+        try:
+            kvstore.start()
+            kvstore.wait_started()
+            shared = ('--kvstore', kvstore.grpc, *keyed)
+            life(shared, [prefix])
+            return life(shared, [prompt])
+        finally:
+            kvstore.close()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--runs', type=int, default=5)
     parser.add_argument('--prefix', type=int, default=1500)
     parser.add_argument('--suffix', type=int, default=20)
     arguments = parser.parse_args()
-    cold, warm = [], []
+    cold, disk, store = [], [], []
     for run in range(arguments.runs):
         prefix = tokens(2 * run, arguments.prefix)
         prompt = prefix + tokens(2 * run + 1, arguments.suffix)
         with tempfile.TemporaryDirectory() as folder:
-            disk = ('--kv-disk', folder, '--kv-disk-bytes', '2GiB')
+            on_disk = ('--kv-disk', folder, '--kv-disk-bytes', '2GiB')
             cold += life((), [prompt])
-            life(disk, [prefix])
-            warm += life(disk, [prompt])
-        print(f'run {run}: cold {cold[-1]:.3f} s, from disk {warm[-1]:.3f} s',
-              flush=True)
-    ratio = statistics.median(warm) / statistics.median(cold)
-    print(f'median time to first token: cold {statistics.median(cold):.3f} s, '
-          f'from disk {statistics.median(warm):.3f} s, ratio {ratio:.3f}')
+            life(on_disk, [prefix])
+            disk += life(on_disk, [prompt])
+        store += from_store(prefix, prompt)
+        print(f'run {run}: cold {cold[-1]:.3f} s, from disk {disk[-1]:.3f} s, '
+              f'from the store {store[-1]:.3f} s', flush=True)
+    print(f'median time to first token: cold {statistics.median(cold):.3f} s')
+    for name, times in (('disk', disk), ('the store', store)):
+        ratio = statistics.median(times) / statistics.median(cold)
+        print(f'from {name} {statistics.median(times):.3f} s, '
+              f'ratio {ratio:.3f}')
 
 
 if __name__ == '__main__':

@@ -36,6 +36,7 @@ AttachedTier::AttachedTier(TierBench& bench, const std::string& store,
         std::move(options), {&bench_.clock(), &loop_.timers(), loop_.inbox()});
     CHECK(tier.ok()) << tier.status();
     tier_ = *std::move(tier);
+    CHECK(!tier_->Poll().has_value());  // dials
   });
   AwaitAttached(true);
 }

@@ -71,6 +71,7 @@ class RestartTest(unittest.TestCase):
             run, fetched, bad = self.life(PROMPT, *disk)
             self.assertEqual(run.result, reference.result)
             self.assertLess(fetched, PREFIX_BLOCKS)
+            self.assertGreater(bad, 0)
 
 
 if __name__ == '__main__':

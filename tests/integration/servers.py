@@ -71,8 +71,10 @@ class Server:
         self.frozen = False
         self.unexpected = []  # ends that nobody here asked for
         self._arguments = [
-            str(BIN / f'penstock-{role}'), '--model', str(MODEL), '--grpc',
-            self.grpc, '--metrics', self.metrics, *map(str, arguments)]
+            str(BIN / f'penstock-{role}'), '--grpc', self.grpc, '--metrics',
+            self.metrics, *map(str, arguments)]
+        if role != 'kvstore':
+            self._arguments += ['--model', str(MODEL)]
         if http:
             self._arguments += ['--http', self.http]
         if role != 'router':

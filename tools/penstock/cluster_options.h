@@ -24,10 +24,16 @@ struct ClusterOptions {
   std::string router_config;            // path; empty: none
   int threads = 0;                      // of the host; 0: its cores
   std::string kv_memory = "512MiB";
-  std::string kv_host_memory;    // of each worker; empty: none
-  std::string kv_disk;           // directory; empty: none
-  std::string kv_disk_bytes;     // of each worker; empty: the workers' default
-  std::string cluster_key_file;  // made if missing; empty: a new key
+  std::string kv_host_memory;  // of each worker; empty: none
+  std::string kv_disk;         // directory; empty: none
+  std::string kv_disk_bytes;   // of each worker; empty: the workers' default
+  // "host:port" of a store that runs; kOwnStore: one of this cluster's own;
+  // empty: none.
+  static constexpr char kOwnStore[] = "own";
+  std::string kvstore;
+  std::string kvstore_memory = "1GiB";  // of its own one
+  std::string kvstore_disk;             // the same; directory; empty: none
+  std::string cluster_key_file;         // made if missing; empty: a new key
   std::string backend = "auto";
   std::optional<int> local_prefill_tokens;
   std::optional<std::string> policy;

@@ -115,10 +115,12 @@ bool IsServing(Client& router, int prefill, int decode) {
 
 absl::StatusOr<int> OpenClusterKey(const ClusterOptions& options) {
   std::string path = options.cluster_key_file;
-  if (path.empty() && !options.kv_disk.empty()) {
+  const std::string& kept =
+      options.kv_disk.empty() ? options.kvstore_disk : options.kv_disk;
+  if (path.empty() && !kept.empty()) {
     std::error_code error;
-    std::filesystem::create_directories(options.kv_disk, error);
-    path = absl::StrCat(options.kv_disk, "/cluster-key");
+    std::filesystem::create_directories(kept, error);
+    path = absl::StrCat(kept, "/cluster-key");
   }
   if (!path.empty()) {
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);

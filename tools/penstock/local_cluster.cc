@@ -30,6 +30,7 @@ namespace {
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr char kAnyPort[] = "127.0.0.1:0";
 constexpr char kRouter[] = "router";
+constexpr char kStore[] = "kvstore";
 
 absl::Status DidNotStart(const ProcessGroup::Member& member) {
   return absl::UnavailableError(absl::StrCat(
@@ -40,6 +41,11 @@ absl::Status DidNotStart(const ProcessGroup::Member& member) {
 // As one argument, so that an empty value stays one.
 std::string Flag(absl::string_view name, absl::string_view value) {
   return absl::StrCat("--", name, "=", value);
+}
+
+// One for processes, since the store is one.
+std::string StoreTransport(const std::string& transport) {
+  return transport == "inproc" ? "auto" : transport;
 }
 
 // Gives a flag that is there another value.
@@ -93,9 +99,27 @@ absl::Status LocalCluster::StartAll() {
         options_.routers == 1 ? kRouter : absl::StrCat(kRouter, "-", i);
     RETURN_IF_ERROR(StartServer(kRouter, name, RouterArguments(i)));
   }
+  RETURN_IF_ERROR(StartStore());
   RETURN_IF_ERROR(StartWorkers("prefill", options_.prefill));
   RETURN_IF_ERROR(StartWorkers("decode", options_.decode));
   return WaitUntilServing();
+}
+
+absl::Status LocalCluster::StartStore() {
+  store_ = options_.kvstore;
+  if (store_ != ClusterOptions::kOwnStore) return absl::OkStatus();
+  std::vector<std::string> arguments = {Flag("grpc", kAnyPort),
+                                        Flag("metrics", kAnyPort),
+                                        "--memory",
+                                        options_.kvstore_memory,
+                                        "--transport",
+                                        StoreTransport(options_.transport)};
+  if (!options_.kvstore_disk.empty()) {
+    arguments.insert(arguments.end(), {"--disk", options_.kvstore_disk});
+  }
+  RETURN_IF_ERROR(StartServer(kStore, kStore, std::move(arguments)));
+  store_ = servers_.back().grpc;
+  return absl::OkStatus();
 }
 
 absl::Status LocalCluster::StartWorkers(const std::string& role, int count) {
@@ -124,6 +148,19 @@ std::vector<std::string> LocalCluster::RouterArguments(int router) const {
   if (options_.policy) {
     arguments.push_back("--policy");
     arguments.push_back(*options_.policy);
+  }
+  const std::vector<std::string> model = ModelArguments();
+  arguments.insert(arguments.end(), model.begin(), model.end());
+  return arguments;
+}
+
+std::vector<std::string> LocalCluster::ModelArguments() const {
+  std::vector<std::string> arguments = {"--model", options_.model};
+  if (!options_.model_name.empty()) {
+    arguments.insert(arguments.end(), {"--model-name", options_.model_name});
+  }
+  if (!options_.weights.empty()) {
+    arguments.insert(arguments.end(), {"--weights", options_.weights});
   }
   return arguments;
 }
@@ -154,10 +191,13 @@ std::vector<std::string> LocalCluster::WorkerArguments(
   const std::pair<const char*, const std::string&> tiers[] = {
       {"--kv-host-memory", options_.kv_host_memory},
       {"--kv-disk", options_.kv_disk},
-      {"--kv-disk-bytes", options_.kv_disk_bytes}};
+      {"--kv-disk-bytes", options_.kv_disk_bytes},
+      {"--kvstore", store_}};
   for (const auto& [flag, value] : tiers) {
     if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
   }
+  const std::vector<std::string> model = ModelArguments();
+  arguments.insert(arguments.end(), model.begin(), model.end());
   return arguments;
 }
 
@@ -166,14 +206,7 @@ absl::Status LocalCluster::StartServer(const std::string& role,
                                        std::vector<std::string> arguments) {
   // Each child opens the key anew, so that each reads it from the start.
   arguments.insert(arguments.end(),
-                   {"--model", options_.model, "--cluster-key-file",
-                    KeyPath(ChildProcess::kInherited)});
-  if (!options_.model_name.empty()) {
-    arguments.insert(arguments.end(), {"--model-name", options_.model_name});
-  }
-  if (!options_.weights.empty()) {
-    arguments.insert(arguments.end(), {"--weights", options_.weights});
-  }
+                   {"--cluster-key-file", KeyPath(ChildProcess::kInherited)});
   Server server;
   server.role = role;
   server.started = absl::Now();
@@ -259,8 +292,9 @@ absl::Status LocalCluster::Watch() {
 std::vector<std::string> LocalCluster::ArgumentsAgain(Server& server) {
   std::vector<std::string> arguments = server.member->options.arguments;
   // Who never listened may have found its port taken by somebody else. Clients
-  // look for a router where it was, though.
-  const bool same = TakeAddresses(server) || server.role == kRouter;
+  // look for a router where it was, though, and workers for the store.
+  const bool same =
+      TakeAddresses(server) || server.role == kRouter || server.role == kStore;
   SetFlag(arguments, "grpc", same ? server.grpc : kAnyPort);
   SetFlag(arguments, "metrics", same ? server.metrics : kAnyPort);
   if (server.role == kRouter) SetFlag(arguments, "http", server.http);

@@ -12,10 +12,10 @@
 
 namespace penstock {
 
-// Routers, prefill and decode workers as children of this process: started in
-// order, watched, and drained in order. A server that ends is started again at
-// the address that it had; a worker elsewhere when it could not listen there.
-// Used once, by the main thread.
+// Routers, KV store, prefill and decode workers as children of this process:
+// started in order, watched, and drained in order. A server that ends is
+// started again at the address that it had; a worker elsewhere when it could
+// not listen there. Used once, by the main thread.
 class LocalCluster {
  public:
   explicit LocalCluster(const ClusterOptions& options);
@@ -38,10 +38,13 @@ class LocalCluster {
   };
 
   absl::Status StartAll();
+  absl::Status StartStore();
   absl::Status StartWorkers(const std::string& role, int count);
   // The first listens where the options say, the others at free ports.
   std::vector<std::string> RouterArguments(int router) const;
   std::vector<std::string> WorkerArguments(const std::string& name) const;
+  // Of a server that has the model.
+  std::vector<std::string> ModelArguments() const;
   // Starts one server and waits until it says where it listens.
   absl::Status StartServer(const std::string& role, const std::string& name,
                            std::vector<std::string> arguments);
@@ -62,6 +65,7 @@ class LocalCluster {
   ProcessGroup group_;
   std::string directory_;        // of the server binaries
   int key_fd_ = -1;              // a memfd with the cluster key
+  std::string store_;            // "host:port" for workers; empty: none
   std::vector<Server> servers_;  // routers are the first
 };
 

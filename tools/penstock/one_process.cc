@@ -66,6 +66,7 @@ absl::StatusOr<WorkerOptions> ForWorker(const ClusterOptions& options,
     ASSIGN_OR_RETURN(worker.kv_disk_bytes,
                      ParseSize("kv-disk-bytes", options.kv_disk_bytes));
   }
+  worker.kvstore = options.kvstore;
   worker.threads = options.threads;
   worker.backend = options.backend;
   worker.transport = options.transport;
@@ -133,6 +134,11 @@ absl::Status RunInOneProcess(const ClusterOptions& options) {
     return absl::InvalidArgumentError(
         "--router-config is for a router of its own; leave it out, or "
         "--one-process");
+  }
+  if (options.kvstore == ClusterOptions::kOwnStore) {
+    return absl::InvalidArgumentError(
+        "--kvstore starts a process of its own; give it the host:port of one "
+        "that runs, or leave out --one-process");
   }
   if (options.prefill != 1 || options.decode != 1) {
     return absl::InvalidArgumentError(

@@ -60,6 +60,17 @@ void AddUpCommand(CLI::App& app, Action& action) {
                       "the cluster's key is kept there, too");
   command->add_option("--kv-disk-bytes", options->kv_disk_bytes,
                       "how much of it each worker may fill, such as 8GiB");
+  command
+      ->add_option("--kvstore", options->kvstore,
+                   "host:port of a penstock-kvstore, which keeps the same for "
+                   "all workers; with nothing behind it: starts one")
+      ->expected(0, 1)
+      ->default_str(ClusterOptions::kOwnStore);
+  command->add_option("--kvstore-memory", options->kvstore_memory,
+                      "memory of the store that is started");
+  command->add_option("--kvstore-disk", options->kvstore_disk,
+                      "directory of the store that is started; the cluster's "
+                      "key is kept there, too");
   command->add_option("--cluster-key-file", options->cluster_key_file,
                       "key that the cluster shares; made if missing; default: "
                       "a new one each time");

@@ -84,7 +84,7 @@ absl::Status WorkerHost::Load(const Ports& ports) {
   auto wake = [inbox = ports.loop->inbox()] { inbox->Wake(); };
   RETURN_IF_ERROR(MakeBackend(wake));
   RETURN_IF_ERROR(MakeTransports(&ports.loop->clock(), wake));
-  RETURN_IF_ERROR(MakeTiers(&ports.loop->clock(), wake));
+  RETURN_IF_ERROR(MakeTiers(ports, wake));
   return MakeCore(ports);
 }
 
@@ -157,7 +157,7 @@ absl::Status WorkerHost::MakeTransports(const Clock* clock,
   return absl::OkStatus();
 }
 
-absl::Status WorkerHost::MakeTiers(const Clock* clock,
+absl::Status WorkerHost::MakeTiers(const Ports& ports,
                                    std::function<void()> wake) {
   const TierWorker worker{{backend_->kv_layout().id(), model_->spec().content,
                            backend_->caps().numerics},
@@ -174,8 +174,12 @@ absl::Status WorkerHost::MakeTiers(const Clock* clock,
     DiskTier::Options disk{
         worker, absl::StrCat(options_.kv_disk, "/", options_.self.name),
         options_.kv_disk_bytes};
-    disk.clock = clock;
+    disk.clock = &ports.loop->clock();
     ASSIGN_OR_RETURN(auto tier, DiskTier::Create(std::move(disk)));
+    tiers.push_back(std::move(tier));
+  }
+  if (ports.make_last_tier) {
+    ASSIGN_OR_RETURN(auto tier, ports.make_last_tier(worker));
     tiers.push_back(std::move(tier));
   }
   if (!tiers.empty()) tier_ = std::make_unique<TierStack>(std::move(tiers));

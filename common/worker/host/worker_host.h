@@ -58,6 +58,10 @@ class WorkerHost {
     PeerNetwork* peers = nullptr;           // null: this worker is alone
     EngineProbe* engine_probe = nullptr;    // null: not measured
     HandoffProbe* handoff_probe = nullptr;  // null: not measured
+    // Makes a tier below all others; empty: none. The tier must be at rest
+    // until the loop polls it.
+    std::function<absl::StatusOr<std::unique_ptr<KvTier>>(const TierWorker&)>
+        make_last_tier = {};
   };
 
   // Loads the model (seconds) and takes the memory. Errors name the option:
@@ -85,7 +89,7 @@ class WorkerHost {
   absl::Status MakeArena(KvType type);
   absl::Status MakeBackend(std::function<void()> wake);
   absl::Status MakeTransports(const Clock* clock, std::function<void()> wake);
-  absl::Status MakeTiers(const Clock* clock, std::function<void()> wake);
+  absl::Status MakeTiers(const Ports& ports, std::function<void()> wake);
   absl::Status MakeCore(const Ports& ports);
 
   WorkerHostOptions options_;

@@ -13,6 +13,7 @@
 #include "common/env/real/entropy.h"
 #include "common/peer/error_reason.h"
 #include "common/worker/server/leg_stream.h"
+#include "kvstore/client/remote_tier.h"
 
 namespace penstock {
 namespace {
@@ -23,6 +24,11 @@ constexpr absl::Duration kShutdownGrace = absl::Seconds(1);
 std::string RoleName(WorkerRoles roles) {
   if (roles.prefill && roles.decode) return "both";
   return roles.prefill ? "prefill" : "decode";
+}
+
+// The same interface, but any port: a second transport listens there, too.
+std::string AnyPortOf(const std::string& address) {
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":0");
 }
 
 // Rows of a prefill chunk: small enough that decode steps in between do not
@@ -125,6 +131,23 @@ WorkerHostOptions WorkerServer::HostOptions(std::string cluster_key) const {
   return host;
 }
 
+absl::StatusOr<std::unique_ptr<KvTier>> WorkerServer::MakeStoreTier(
+    const TierWorker& worker, std::vector<TransportKind> transports) {
+  RemoteTier::Options options{.worker = worker};
+  options.self = self_;
+  options.store = options_.kvstore;
+  // The store is a process of its own.
+  std::erase(transports, TransportKind::kInproc);
+  if (transports.empty()) {
+    transports = {TransportKind::kShm, TransportKind::kTcp};
+  }
+  options.transports = std::move(transports);
+  options.data_listen = AnyPortOf(options_.data_listen);
+  options.data_advertised_host = options_.data_advertise;
+  return RemoteTier::Create(std::move(options),
+                            {&clock_, &loop_.timers(), loop_.inbox()});
+}
+
 absl::Status WorkerServer::LoadHost() {
   ASSIGN_OR_RETURN(std::string key, ReadClusterKey(options_.cluster_key_file));
   WorkerHostOptions host_options = HostOptions(std::move(key));
@@ -138,10 +161,15 @@ absl::Status WorkerServer::LoadHost() {
   Instant begin = clock_.Now();
   worker_metrics_ = std::make_unique<WorkerMetrics>(
       WorkerMetrics::Options{model_label, role_}, metrics_->registry());
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<WorkerHost> host,
-      WorkerHost::Create(host_options, {&loop_, &peers_, worker_metrics_.get(),
-                                        worker_metrics_.get()}));
+  WorkerHost::Ports ports{&loop_, &peers_, worker_metrics_.get(),
+                          worker_metrics_.get()};
+  if (!options_.kvstore.empty()) {
+    ports.make_last_tier = [this, &host_options](const TierWorker& worker) {
+      return MakeStoreTier(worker, host_options.transports);
+    };
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<WorkerHost> host,
+                   WorkerHost::Create(host_options, ports));
   worker_metrics_->Loaded(host->total_blocks());
   Log(LogLevel::kInfo, "model loaded",
       {{"model", host->model_name()},

@@ -45,6 +45,8 @@ class WorkerServer {
   void Observe();
   void ReportToRouters();
   WorkerHostOptions HostOptions(std::string cluster_key) const;
+  absl::StatusOr<std::unique_ptr<KvTier>> MakeStoreTier(
+      const TierWorker& worker, std::vector<TransportKind> transports);
 
   const WorkerOptions options_;
   const WorkerRoles roles_;
