@@ -33,13 +33,14 @@ class TierStackTest : public testing::Test {
 
   // A tier with room for so many pages.
   MemoryTier* Add(int pages) {
-    auto tier = MemoryTier::Create(
-        {{{kLayout.id(), ContentId(1), NumericsId(1)},
-          ArenaPages(Arena{absl::MakeSpan(memory_), -1}, kLayout),
-          hasher_,
-          [] {}},
-         // With what it keeps beside each.
-         pages * (kLayout.block_bytes() + 512)});
+    const TierWorker worker = {
+        {kLayout.id(), ContentId(1), NumericsId(1)},
+        ArenaPages(Arena{absl::MakeSpan(memory_), -1}, kLayout),
+        hasher_,
+        [] {}};
+    // With what it keeps beside each.
+    const auto bytes = pages * (kLayout.block_bytes() + 512);
+    auto tier = MemoryTier::Create({worker, bytes});
     EXPECT_TRUE(tier.ok()) << tier.status();
     MemoryTier* raw = tier->get();
     tiers_.push_back(*std::move(tier));

@@ -193,6 +193,12 @@ std::unique_ptr<LocalCluster::Host> LocalCluster::MakeHost(
   core.context_length = options_.model->spec().context_length;
   core.vocab_size = options_.model->spec().vocab_size;
   core.engine = options_.engine;
+  // Nobody tries again here what a busy machine makes late.
+  core.handoff.starvation_timeout = absl::Minutes(1);
+  if (options_.faults == nullptr) {
+    core.handoff.lease = core.handoff.meet_timeout = absl::Minutes(1);
+    core.handoff.post_timeout = core.handoff.arrival_timeout = absl::Minutes(1);
+  }
   WorkerCorePorts ports;
   ports.backend = host->backend.get();
   ports.peers = host->peers.get();
@@ -266,7 +272,8 @@ std::vector<LocalResult> LocalCluster::Serve(
       if (!sink->finished()) return false;
     }
     for (auto& host : hosts_) {
-      if (!host->core->idle()) return false;
+      // What a leg that failed left is kept for a while.
+      if (!host->core->idle() || host->core->keeps()) return false;
     }
     return true;
   });

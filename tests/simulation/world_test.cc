@@ -17,6 +17,11 @@ using ::testing::ElementsAre;
 
 constexpr absl::Duration kOnce = absl::ZeroDuration();
 
+SimClusterOptions Options() {
+  SimClusterOptions options;
+  return options;
+}
+
 bool Wait(SimCluster& cluster, absl::Duration time) {
   return cluster.RunUntil([] { return false; }, time);
 }
@@ -135,7 +140,7 @@ TEST(WorldTest, TimersFollowTheirHostsClock) {
 }
 
 TEST(WorldTest, AJumpMakesDeadlinesDueAtOnce) {
-  SimCluster cluster({});
+  SimCluster cluster(Options());
   SimClient* client = cluster.Submit(10, 500, absl::Seconds(30));
   cluster.Inject(
       At(absl::Milliseconds(100), FaultKind::kClockJump, "router", kOnce, 31));
@@ -145,7 +150,7 @@ TEST(WorldTest, AJumpMakesDeadlinesDueAtOnce) {
 
 // Each ends when its time is over, whatever became of the process meanwhile.
 TEST(WorldTest, FaultsThatOverlapEndEachForItself) {
-  SimCluster cluster({});
+  SimCluster cluster(Options());
   cluster.Inject(At(absl::ZeroDuration(), FaultKind::kClockDrift, "prefill0",
                     absl::Seconds(3), 2));
   cluster.Inject(At(absl::ZeroDuration(), FaultKind::kClockDrift, "prefill0",
@@ -203,7 +208,7 @@ TEST(SimModelTest, ADrawDependsOnWhatTheSamplerLooksAt) {
 // --- hosts ------------------------------------------------------------------
 
 TEST(WorldTest, AKilledWorkerIsBackWithAnotherIncarnation) {
-  SimCluster cluster({});
+  SimCluster cluster(Options());
   const WorkerKey before = cluster.worker("prefill0")->key();
   cluster.Inject(
       At(absl::Seconds(1), FaultKind::kKill, "prefill0", absl::Seconds(2)));
@@ -218,7 +223,7 @@ TEST(WorldTest, AKilledWorkerIsBackWithAnotherIncarnation) {
 }
 
 TEST(WorldTest, AKilledRouterLosesItsClientsAndFindsItsWorkers) {
-  SimCluster cluster({});
+  SimCluster cluster(Options());
   SimClient* client = cluster.Submit(100, 500);
   cluster.Inject(
       At(absl::Milliseconds(50), FaultKind::kKill, "router", absl::Seconds(1)));
@@ -244,7 +249,7 @@ TEST(WorldTest, AKilledRouterLosesItsClientsAndFindsItsWorkers) {
 
 TEST(WorldTest, AShortFreezeOnlyDelaysAndALongOneBreaksStreams) {
   for (int seconds : {2, 5}) {
-    SimCluster cluster({});
+    SimCluster cluster(Options());
     SimClient* client = cluster.Submit(10, 100);
     cluster.Inject(At(absl::Milliseconds(50), FaultKind::kFreeze, "decode0",
                       absl::Seconds(seconds)));
@@ -263,7 +268,7 @@ TEST(WorldTest, AShortFreezeOnlyDelaysAndALongOneBreaksStreams) {
 }
 
 TEST(WorldTest, ASlowHostsStepsTakeLonger) {
-  SimCluster cluster({});
+  SimCluster cluster(Options());
   cluster.Inject(At(kOnce, FaultKind::kSlow, "decode0", kOnce, 10));
   Wait(cluster, absl::Milliseconds(1));
   SimClient* client = cluster.Submit(10, 11);
@@ -277,7 +282,7 @@ TEST(WorldTest, ASlowHostsStepsTakeLonger) {
 }
 
 TEST(WorldTest, AFailedStepIsTheWorkersFault) {
-  SimCluster cluster({});
+  SimCluster cluster(Options());
   cluster.Inject(At(kOnce, FaultKind::kStepFails, "decode0"));
   SimClient* client = cluster.Submit(10, 5);
   ASSERT_TRUE(cluster.RunUntilIdle());
@@ -287,7 +292,7 @@ TEST(WorldTest, AFailedStepIsTheWorkersFault) {
 }
 
 TEST(WorldTest, TakenBlocksAreNotThere) {
-  SimCluster cluster({});
+  SimCluster cluster(Options());
   cluster.Inject(At(absl::Milliseconds(10), FaultKind::kKvFull, "decode0",
                     absl::Seconds(1), 40));
   Wait(cluster, absl::Milliseconds(20));
@@ -298,7 +303,7 @@ TEST(WorldTest, TakenBlocksAreNotThere) {
 }
 
 TEST(WorldTest, WithoutLoadReportsAWorkerIsSuspect) {
-  SimCluster cluster({});
+  SimCluster cluster(Options());
   cluster.Inject(At(absl::Seconds(1), FaultKind::kNoHeartbeats, "decode0",
                     absl::Seconds(3)));
   Wait(cluster, absl::Milliseconds(2900));
@@ -325,7 +330,7 @@ TEST(WorldTest, ADrainedWorkerIsNotChosen) {
 // --- paths ------------------------------------------------------------------
 
 TEST(WorldTest, APartitionBreaksStreamsAfterThreeSeconds) {
-  SimCluster cluster({});
+  SimCluster cluster(Options());
   cluster.Inject(At(absl::Seconds(1), FaultKind::kPartition, "decode0",
                     absl::Seconds(30)));
   // Workers dial the router: its own patience is what loses them, ten seconds
@@ -339,7 +344,7 @@ TEST(WorldTest, APartitionBreaksStreamsAfterThreeSeconds) {
 }
 
 TEST(WorldTest, AShortPartitionIsOnlyADelay) {
-  SimCluster cluster({});
+  SimCluster cluster(Options());
   SimClient* client = cluster.Submit(100, 40);
   cluster.Inject(At(absl::Milliseconds(30), FaultKind::kPartition, "decode0",
                     absl::Seconds(2)));
@@ -351,7 +356,7 @@ TEST(WorldTest, AShortPartitionIsOnlyADelay) {
 }
 
 TEST(WorldTest, WhatAHalfOpenHostSendsIsLostAndItDoesNotNotice) {
-  SimCluster cluster({});
+  SimCluster cluster(Options());
   cluster.Inject(
       At(absl::Seconds(1), FaultKind::kHalfOpen, "decode0", absl::Seconds(2)));
   SimPaths& paths = cluster.network().paths();
@@ -369,7 +374,7 @@ TEST(WorldTest, WhatAHalfOpenHostSendsIsLostAndItDoesNotNotice) {
 TEST(WorldTest, ADelayIsAddedEachWay) {
   absl::Duration took[2];
   for (int delayed : {0, 1}) {
-    SimCluster cluster({});
+    SimCluster cluster(Options());
     if (delayed == 1) {
       cluster.Inject(At(kOnce, FaultKind::kDelay, "decode0", kOnce, 0.010));
       Wait(cluster, absl::Milliseconds(1));
@@ -383,7 +388,7 @@ TEST(WorldTest, ADelayIsAddedEachWay) {
 }
 
 TEST(WorldTest, ABrokenStreamEndsItsLegAndNobodyIsLostForLong) {
-  SimCluster cluster({});
+  SimCluster cluster(Options());
   cluster.Inject(At(absl::Milliseconds(20), FaultKind::kStreamBreaks, "decode0",
                     absl::Milliseconds(100)));
   SimClient* client = cluster.Submit(10, 30);
@@ -502,7 +507,7 @@ TEST(WorldTest, TheLogsHashCountsLinesThatAreNotKept) {
 }
 
 TEST(WorldTest, EveryEventIsSeenAndCounted) {
-  SimCluster cluster({});
+  SimCluster cluster(Options());
   const int64_t before = cluster.events();
   int64_t seen = 0;
   cluster.after_event = [&] { ++seen; };
