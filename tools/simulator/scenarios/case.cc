@@ -39,7 +39,8 @@ bool LegPair::EndedWith(ErrorReason why) const {
 }
 
 LegPair* Case::StartPair(GenerateRequest request, uint64_t attempt,
-                         const std::vector<TokenId>& delivered) {
+                         const std::vector<TokenId>& delivered,
+                         const LegPairing& on) {
   LegPair* pair = pairs_.emplace_back(std::make_unique<LegPair>()).get();
   LegRequest leg;
   leg.request = std::move(request);
@@ -48,8 +49,8 @@ LegPair* Case::StartPair(GenerateRequest request, uint64_t attempt,
   for (TokenId token : delivered) leg.delivered[0].push_back({token, 0});
   for (LegKind kind : {LegKind::kPrefill, LegKind::kDecode}) {
     const bool prefill = kind == LegKind::kPrefill;
-    const std::string name = prefill ? "prefill0" : "decode0";
-    const std::string partner = prefill ? "decode0" : "prefill0";
+    const std::string& name = prefill ? on.prefill : on.decode;
+    const std::string& partner = prefill ? on.decode : on.prefill;
     leg.partner = {partner, partner};
     leg.worker_incarnation = worker(name).key().incarnation;
     On(name, [&](WorkerCore& core) {

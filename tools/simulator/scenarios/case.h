@@ -49,6 +49,12 @@ struct LegPair {
   bool EndedWith(ErrorReason why) const;
 };
 
+// Who serves one.
+struct LegPairing {
+  std::string prefill = "prefill0";
+  std::string decode = "decode0";
+};
+
 // The run of one scenario: a simulated cluster, driven and watched, and what
 // was measured against what it has to be. The first value that is wrong is the
 // failure. Owned by the scenario's function; single-threaded.
@@ -71,11 +77,12 @@ class Case {
   // As SimCluster::Submit, but a refusal is a failure: never null.
   SimClient* Submit(int prompt, int max_tokens, const Change& change = {});
   const std::vector<SimClient*>& clients() const { return clients_; }
-  // Starts a pair on prefill0 and decode0; `request` needs an id and a prompt.
+  // Starts a pair on the workers of `on`; `request` needs an id and a prompt.
   // The pair lives as long as the case. A later attempt goes on after what was
   // delivered of the one answer.
   LegPair* StartPair(GenerateRequest request, uint64_t attempt = 1,
-                     const std::vector<TokenId>& delivered = {});
+                     const std::vector<TokenId>& delivered = {},
+                     const LegPairing& on = {});
   int Finished() const;                        // ended well
   int EndedWith(ErrorReason why) const;        // ended so
   int LogLines(absl::string_view text) const;  // that hold it

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tools/simulator/scenarios/case.h"
 #include "tools/simulator/scenarios/groups.h"
 
@@ -102,6 +103,54 @@ ScenarioResult HoldersRunBeforeWaiters(uint64_t seed) {
   return run.Finish();
 }
 
+// Each worker, with room for one prompt and a half, is the prefill worker of a
+// request and the decode worker of another; the last hands to the first.
+ScenarioResult CirclesOfCreditsMoveOn(uint64_t seed) {
+  constexpr int kWorkers = 5;
+  SimClusterOptions options = CaseOptions(seed, 0, 0);
+  for (int i = 0; i < kWorkers; ++i) {
+    SimWorkerOptions worker = options.worker;
+    worker.key.name = absl::StrCat("worker", i);
+    worker.roles = {true, true};
+    worker.blocks = 10;
+    options.workers.push_back(worker);
+  }
+  Case run(options);
+  auto start = [&](int i, uint64_t attempt, const std::vector<TokenId>& has) {
+    GenerateRequest request;
+    // Neither up nor down all around.
+    request.id = RequestId(100 + (i * 2 + seed) % kWorkers);
+    request.prompt.assign(96, 100 + i);
+    request.stop.max_tokens = 8;
+    return run.StartPair(request, attempt, has,
+                         {absl::StrCat("worker", i),
+                          absl::StrCat("worker", (i + 1) % kWorkers)});
+  };
+  std::vector<LegPair*> pairs;
+  for (int i = 0; i < kWorkers; ++i) pairs.push_back(start(i, 1, {}));
+  run.RunUntil("credits are taken back, and those of them end", [&] {
+    return std::all_of(pairs.begin(), pairs.end(),
+                       [](const LegPair* pair) { return pair->ended(); });
+  });
+  int taken = 0;
+  for (int i = 0; i < kWorkers; ++i) {
+    if (!pairs[i]->EndedWith(ErrorReason::kQueueFull)) continue;
+    ++taken;
+    run.True("not the earliest's", (i * 2 + seed) % kWorkers != 0);
+    pairs[i] = start(i, 2, pairs[i]->prefill.ids);
+    run.RunUntil("the next attempt ends", [&] { return pairs[i]->ended(); });
+  }
+  run.AtLeast("credits taken back", taken, 1);
+  run.AtMost("credits taken back", taken, kWorkers - 1);
+  run.Equal("finished",
+            std::count_if(
+                pairs.begin(), pairs.end(),
+                [](const LegPair* pair) { return pair->decode.ended->ok(); }),
+            kWorkers);
+  run.AtMost("time that it took", run.Elapsed(), absl::Seconds(3));
+  return run.Finish();
+}
+
 ScenarioResult CreditsLeaveRoomToGrow(uint64_t seed) {
   SimClusterOptions options = CaseOptions(seed, 2, 1);
   options.worker.blocks = 21;  // five such prompts, and one block
@@ -172,6 +221,14 @@ std::vector<Scenario> SchedulingScenarios() {
        "running 0, waiting N, for ever: loads that cannot run hold all blocks",
        "24 of 24 finish in 20 blocks, and no 100 ms pass without a token",
        HoldersRunBeforeWaiters},
+      {"circles-of-credits-move-on",
+       {15},
+       "workers wait for each other for ever: each holds blocks for the "
+       "other's "
+       "prompt",
+       "5 workers in a circle have done all within 3 s: at least 1 credit was "
+       "taken back, never that of the earliest request",
+       CirclesOfCreditsMoveOn},
       {"credits-leave-room-to-grow",
        {16},
        "a node freezes under load: credits left no room for what grows",
