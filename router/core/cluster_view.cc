@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <map>
+#include <string>
+#include <utility>
 
+#include "common/base/check.h"
 #include "common/model/kv_layout.h"
 #include "router/core/stable_hash.h"
 
@@ -69,12 +71,8 @@ absl::Duration WorkerView::PredictedTime(absl::Duration reported_time) const {
 }
 
 const WorkerView* ClusterView::FindName(const std::string& name) const {
-  const auto at =
-      std::lower_bound(workers.begin(), workers.end(), name,
-                       [](const WorkerView& w, const std::string& wanted) {
-                         return w.info.key.name < wanted;
-                       });
-  return at == workers.end() || at->info.key.name != name ? nullptr : &*at;
+  const auto at = workers.find(name);
+  return at == workers.end() ? nullptr : &at->second;
 }
 
 const WorkerView* ClusterView::Find(const WorkerKey& worker) const {
@@ -84,12 +82,11 @@ const WorkerView* ClusterView::Find(const WorkerKey& worker) const {
 
 std::vector<int> ClusterView::CachedBlocks(
     absl::Span<const BlockHash> chain) const {
-  std::vector<int> cached(workers.size());
-  if (prefixes == nullptr) return cached;
-  const PrefixMatch match = prefixes->Match(chain);
-  if (match.empty()) return cached;
-  for (size_t i = 0; i < workers.size(); ++i) {
-    cached[i] = match.BlocksOf(workers[i].slot);
+  const PrefixMatch match =
+      prefixes != nullptr ? prefixes->Match(chain) : PrefixMatch();
+  std::vector<int> cached;
+  for (const auto& [name, worker] : workers) {
+    cached.push_back(match.BlocksOf(worker.slot));
   }
   return cached;
 }
@@ -109,45 +106,87 @@ bool ClusterView::CanHandOff(int prefill_pairing, int decode_pairing) const {
          from.numerics == to.numerics && (from.transports & to.transports) != 0;
 }
 
-void ClusterView::Rebuild(const WorkEstimate& work, int requests_per_sequence) {
-  size_t slots = 0;
-  for (const WorkerView& worker : workers) {
-    slots = std::max<size_t>(slots, worker.slot + 1);
+std::optional<int> ClusterView::OnlyPairing() const {
+  if (pairing_uses_.size() != 1) return std::nullopt;
+  return pairing_uses_.begin()->second.number;
+}
+
+int ClusterView::NumberOf(const Pairing& pairing) {
+  auto [use, added] = pairing_uses_.try_emplace(pairing);
+  ++use->second.workers;
+  if (!added) return use->second.number;
+  if (free_pairings_.empty()) {
+    use->second.number = pairings();
+    pairings_.push_back(pairing);
+  } else {
+    use->second.number = free_pairings_.back();
+    free_pairings_.pop_back();
+    pairings_[use->second.number] = pairing;
   }
+  return use->second.number;
+}
+
+void ClusterView::FitColumns(WorkerSlot slot) {
+  if (slot < by_slot_.size()) return;
+  const size_t slots = (slot / kSlotsAtOnce + 1) * kSlotsAtOnce;
   WorkerColumns& c = columns;
   for (SlotSet* set : {&c.prefill, &c.decode, &c.ready, &c.draining, &c.on_time,
                        &c.room, &c.vetoed_prefill}) {
-    *set = SlotSet(slots);
+    set->Resize(slots);
   }
-  c.ahead.assign(slots, 0);
-  c.pressure.assign(slots, 0);
-  c.requests.assign(slots, 0);
-  c.capacity.assign(slots, 0);
-  c.context.assign(slots, 0);
-  c.least_context = std::numeric_limits<int>::max();
-  c.pairing.assign(slots, 0);
-  c.name_hash.assign(slots, 0);
-  c.least_capacity = std::numeric_limits<int64_t>::max();
-  index_.assign(slots, 0);
-  pairings_.clear();
-  std::map<Pairing, int> numbers;
-  for (size_t i = 0; i < workers.size(); ++i) {
-    const WorkerView& worker = workers[i];
-    const Pairing pairing = PairingOf(worker.info);
-    const auto [number, added] =
-        numbers.emplace(pairing, static_cast<int>(pairings_.size()));
-    if (added) pairings_.push_back(pairing);
-    c.pairing[worker.slot] = number->second;
-    c.capacity[worker.slot] = CapacityOf(worker.info);
-    c.least_capacity = std::min(c.least_capacity, c.capacity[worker.slot]);
-    c.context[worker.slot] = worker.info.context_length > 0
-                                 ? worker.info.context_length
-                                 : std::numeric_limits<int>::max();
-    c.least_context = std::min(c.least_context, c.context[worker.slot]);
-    c.name_hash[worker.slot] = StableHash(worker.info.key.name);
-    index_[worker.slot] = i;
-    Refresh(worker, work, requests_per_sequence);
+  c.ahead.resize(slots);
+  c.pressure.resize(slots);
+  c.requests.resize(slots);
+  c.capacity.resize(slots);
+  c.context.resize(slots);
+  c.pairing.resize(slots);
+  c.name_hash.resize(slots);
+  by_slot_.resize(slots);
+}
+
+void ClusterView::NoteLeast() {
+  if (capacities_.empty()) return;
+  columns.least_capacity = *capacities_.begin();
+  columns.least_context = *contexts_.begin();
+}
+
+void ClusterView::Add(WorkerView worker) {
+  const WorkerSlot slot = worker.slot;
+  FitColumns(slot);
+  CHECK(by_slot_[slot] == nullptr) << "slot " << slot << " has a worker";
+  const std::string name = worker.info.key.name;
+  const auto [at, added] = workers.emplace(name, std::move(worker));
+  CHECK(added) << "there is a worker " << name;
+  by_slot_[slot] = &at->second;
+  const WorkerInfo& info = at->second.info;
+  columns.pairing[slot] = NumberOf(PairingOf(info));
+  columns.capacity[slot] = CapacityOf(info);
+  columns.context[slot] = info.context_length > 0
+                              ? info.context_length
+                              : std::numeric_limits<int>::max();
+  columns.name_hash[slot] = StableHash(name);
+  capacities_.insert(columns.capacity[slot]);
+  contexts_.insert(columns.context[slot]);
+  NoteLeast();
+}
+
+void ClusterView::Remove(const WorkerView& worker) {
+  const WorkerSlot slot = worker.slot;
+  WorkerColumns& c = columns;
+  for (SlotSet* set : {&c.prefill, &c.decode, &c.ready, &c.draining, &c.on_time,
+                       &c.room, &c.vetoed_prefill}) {
+    set->Set(slot, false);
   }
+  capacities_.erase(capacities_.find(c.capacity[slot]));
+  contexts_.erase(contexts_.find(c.context[slot]));
+  NoteLeast();
+  auto use = pairing_uses_.find(pairings_[c.pairing[slot]]);
+  if (--use->second.workers == 0) {
+    free_pairings_.push_back(use->second.number);
+    pairing_uses_.erase(use);
+  }
+  by_slot_[slot] = nullptr;
+  workers.erase(workers.find(worker.info.key.name));
 }
 
 void ClusterView::Refresh(const WorkerView& worker, const WorkEstimate& work,

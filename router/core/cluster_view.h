@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,8 +65,8 @@ double MemoryPressure(int blocks, int total_blocks);
 // The router's aged picture of worker load and prefix ownership, kept by the
 // worker registry; policies only read it. Single-threaded.
 struct ClusterView {
-  std::vector<WorkerView> workers;        // in order of name
-  const PrefixIndex* prefixes = nullptr;  // null: nothing is cached
+  std::map<std::string, WorkerView> workers;  // by name
+  const PrefixIndex* prefixes = nullptr;      // null: nothing is cached
   PlacementMemory memory;
 
   // The same workers by slot, as decisions read them.
@@ -73,18 +76,24 @@ struct ClusterView {
   const WorkerView* FindName(const std::string& name) const;
   const WorkerView* Find(const WorkerKey& worker) const;
   // The worker of a slot that is in one of the columns' sets.
-  const WorkerView& At(WorkerSlot slot) const { return workers[index_[slot]]; }
+  const WorkerView& At(WorkerSlot slot) const { return *by_slot_[slot]; }
   // May KV pages go from a worker of one pairing to one of another?
   bool CanHandOff(int prefill_pairing, int decode_pairing) const;
+  // Pairings are below this; those that no worker has any more among them.
   int pairings() const { return static_cast<int>(pairings_.size()); }
+  // That of every worker, if there is but one.
+  std::optional<int> OnlyPairing() const;
 
-  // Leading blocks of the chain that each worker holds; as many as workers.
+  // Leading blocks of the chain that each worker holds, in order of name.
   std::vector<int> CachedBlocks(absl::Span<const BlockHash> chain) const;
 
-  // For whoever changes `workers`: brings the columns in line, after one came
-  // or went, and after something of one changed. A worker with
-  // `requests_per_sequence` requests for each sequence that it can run is full.
-  void Rebuild(const WorkEstimate& work, int requests_per_sequence);
+  // For the worker registry, which alone changes workers. Preconditions: no
+  // worker has this name or slot; this one is there. O(log workers).
+  void Add(WorkerView worker);
+  void Remove(const WorkerView& worker);
+  // Brings the columns in line with what has changed of a worker, or is new.
+  // One with `requests_per_sequence` requests for each sequence that it can run
+  // is full. O(1).
   void Refresh(const WorkerView& worker, const WorkEstimate& work,
                int requests_per_sequence);
 
@@ -97,9 +106,20 @@ struct ClusterView {
     friend auto operator<=>(const Pairing&, const Pairing&) = default;
   };
   static Pairing PairingOf(const WorkerInfo& info);
+  int NumberOf(const Pairing& pairing);
+  void FitColumns(WorkerSlot slot);
+  void NoteLeast();
 
+  struct PairingUse {
+    int number = 0;
+    int workers = 0;
+  };
   std::vector<Pairing> pairings_;
-  std::vector<size_t> index_;  // of a slot's worker
+  std::map<Pairing, PairingUse> pairing_uses_;
+  std::vector<int> free_pairings_;  // numbers that no worker has
+  std::multiset<int64_t> capacities_;
+  std::multiset<int> contexts_;
+  std::vector<const WorkerView*> by_slot_;
 };
 
 }  // namespace penstock

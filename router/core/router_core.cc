@@ -177,9 +177,10 @@ void RouterCore::HandleLost(const WorkerKey& worker, const absl::Status& why) {
 // --- process ----------------------------------------------------------------
 
 bool RouterCore::CanServe() const {
-  const std::vector<WorkerView>& workers = workers_.view().workers;
-  return std::any_of(workers.begin(), workers.end(), [](const WorkerView& w) {
-    return w.info.roles.decode && w.ready();
+  const auto& workers = workers_.view().workers;
+  return std::any_of(workers.begin(), workers.end(), [](const auto& named) {
+    const WorkerView& worker = named.second;
+    return worker.info.roles.decode && worker.ready();
   });
 }
 

@@ -44,6 +44,10 @@ class SlotSet {
   friend SlotSet operator-(SlotSet a, const SlotSet& b) { return a -= b; }
   friend bool operator==(const SlotSet&, const SlotSet&) = default;
 
+  // 64 slots at a time: those from 64 * i on, as bits.
+  size_t words() const { return words_.size(); }
+  uint64_t Word(size_t i) const { return words_[i]; }
+
   // Calls `visit` with each member, in order.
   template <typename Visit>
   void ForEach(Visit visit) const {

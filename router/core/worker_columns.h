@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -7,9 +8,13 @@
 
 namespace penstock {
 
+// Decisions look at so many slots at a time.
+inline constexpr size_t kSlotsAtOnce = 64;
+
 // What decisions read of every worker, one entry or bit for each slot, so that
 // they pass over thousands of workers in a few microseconds. Slots without a
-// worker are in no set. Written by ClusterView, from its workers.
+// worker are in no set; there are as many as to be looked at without a rest.
+// Written by ClusterView, from its workers.
 struct WorkerColumns {
   SlotSet prefill, decode;  // by role, less what the router vetoes for it
   SlotSet vetoed_prefill;

@@ -96,16 +96,11 @@ absl::Status WorkerRegistry::Validate(const WorkerInfo& info) const {
 
 absl::Status WorkerRegistry::Register(const WorkerInfo& info) {
   RETURN_IF_ERROR(Validate(info));
-  auto at = std::lower_bound(view_.workers.begin(), view_.workers.end(),
-                             info.key.name,
-                             [](const WorkerView& w, const std::string& name) {
-                               return w.info.key.name < name;
-                             });
-  if (at != view_.workers.end() && at->info.key.name == info.key.name) {
-    WorkerKey old = at->info.key;
+  if (const WorkerView* known = view_.FindName(info.key.name)) {
+    const WorkerKey old = known->info.key;
     if (old == info.key) {
       // On a new stream; what was asked for on the old one may never come.
-      Record& record = records_.at(at->slot);
+      Record& record = records_.at(known->slot);
       record.awaiting_snapshot = record.awaiting_replay = false;
       return absl::OkStatus();
     }
@@ -125,8 +120,8 @@ absl::Status WorkerRegistry::Register(const WorkerInfo& info) {
   worker.info = info;
   worker.slot = slot;
   worker.reported.health = WorkerHealth::kLoading;
-  view_.workers.insert(at, std::move(worker));
-  Rebuild();
+  view_.Add(std::move(worker));
+  Refresh(view_.At(slot));
   Record& record = records_[slot];
   record.key = info.key;
   record.registration = ++registrations_;
@@ -223,8 +218,7 @@ void WorkerRegistry::Lose(const WorkerKey& worker, const absl::Status& why) {
   timers_.Cancel(record->second.silence);
   prefixes_.RemoveWorker(view->slot);
   records_.erase(record);
-  view_.workers.erase(view_.workers.begin() + (view - view_.workers.data()));
-  Rebuild();
+  view_.Remove(*view);
   on_lost_(key, why);
 }
 
@@ -282,11 +276,10 @@ bool WorkerRegistry::ReportsOnTime(const WorkerKey& worker) const {
 }
 
 bool WorkerRegistry::TelemetryWorks() const {
-  return std::any_of(view_.workers.begin(), view_.workers.end(),
-                     [&](const WorkerView& worker) {
-                       return !worker.suspect &&
-                              records_.at(worker.slot).reported;
-                     });
+  return std::any_of(
+      view_.workers.begin(), view_.workers.end(), [&](const auto& named) {
+        return !named.second.suspect && records_.at(named.second.slot).reported;
+      });
 }
 
 Instant WorkerRegistry::StalledAt(const Record& record) const {
@@ -344,13 +337,13 @@ absl::Status WorkerRegistry::CheckIdle() const {
     return absl::InternalError(
         absl::StrCat(reservations_, " load reservations are still held"));
   }
-  for (const WorkerView& worker : view_.workers) {
+  for (const auto& [name, worker] : view_.workers) {
     if (worker.reserved != LoadShare()) {
-      return absl::InternalError(absl::StrCat(
-          "worker ", worker.info.key.name, " has ", worker.reserved.requests,
-          " requests, ", worker.reserved.blocks, " blocks and ",
-          absl::FormatDuration(worker.reserved.time),
-          " reserved although nothing is"));
+      return absl::InternalError(
+          absl::StrCat("worker ", name, " has ", worker.reserved.requests,
+                       " requests, ", worker.reserved.blocks, " blocks and ",
+                       absl::FormatDuration(worker.reserved.time),
+                       " reserved although nothing is"));
     }
   }
   return absl::OkStatus();

@@ -167,9 +167,6 @@ class WorkerRegistry {
   void Refresh(const WorkerView& worker) {
     view_.Refresh(worker, options_.work, options_.requests_per_sequence);
   }
-  void Rebuild() {
-    view_.Rebuild(options_.work, options_.requests_per_sequence);
-  }
   // Calls OnSilence when the worker may have become suspect, or lost.
   void WatchSilence(WorkerSlot slot);
   void OnSilence(WorkerSlot slot);

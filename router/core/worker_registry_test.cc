@@ -74,7 +74,9 @@ TEST_F(WorkerRegistryTest, KeepsWorkersInOrderOfName) {
   ASSERT_TRUE(registry_.Register(Info("a")).ok());
   ASSERT_EQ(registry_.view().workers.size(), 3u);
   std::string names;
-  for (const WorkerView& w : registry_.view().workers) names += w.info.key.name;
+  for (const auto& [name, worker] : registry_.view().workers) {
+    names += worker.info.key.name;
+  }
   EXPECT_EQ(names, "abc");
 }
 

@@ -167,7 +167,7 @@ absl::StatusOr<std::string> InferenceCalls::GetModelInfo(
   ASSIGN_OR_RETURN(std::string model, DecodeModelInfoRequest(request));
   RETURN_IF_ERROR(ports_.encoder->CheckModel(model));
   ModelInfo info = ports_.encoder->info();
-  for (const WorkerView& worker : ports_.core->workers().view().workers) {
+  for (const auto& [name, worker] : ports_.core->workers().view().workers) {
     if (!worker.ready()) continue;
     if (worker.info.roles.prefill) ++info.prefill_workers;
     if (worker.info.roles.decode) ++info.decode_workers;

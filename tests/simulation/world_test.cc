@@ -32,18 +32,17 @@ Fault At(absl::Duration at, FaultKind kind, std::string host,
   return {kind, at, lasts, std::move(host), std::move(peer), amount};
 }
 
+const WorkerView* ViewOf(SimCluster& cluster, const std::string& name) {
+  return cluster.router().workers().view().FindName(name);
+}
+
 bool Suspects(SimCluster& cluster, const std::string& name) {
-  for (const WorkerView& worker : cluster.router().workers().view().workers) {
-    if (worker.info.key.name == name) return worker.suspect;
-  }
-  return true;  // it is not even known
+  const WorkerView* worker = ViewOf(cluster, name);
+  return worker == nullptr || worker->suspect;
 }
 
 bool Knows(SimCluster& cluster, const std::string& name) {
-  for (const WorkerView& worker : cluster.router().workers().view().workers) {
-    if (worker.info.key.name == name) return true;
-  }
-  return false;
+  return ViewOf(cluster, name) != nullptr;
 }
 
 // --- clocks -----------------------------------------------------------------

@@ -50,21 +50,21 @@ absl::StatusOr<Placement> AnyPlacePolicy::Place(const RequestFacts& request,
   if (random.Below(4) == 0) return placement;
   const std::vector<int> cached = view.CachedBlocks(request.chain);
   std::vector<LegPlacement> decodes, prefills;
-  for (size_t i = 0; i < view.workers.size(); ++i) {
-    const WorkerView& worker = view.workers[i];
+  auto blocks = cached.begin();
+  for (const auto& [name, worker] : view.workers) {
+    const int its = *blocks++;
     const WorkerInfo& info = worker.info;
     const bool open = worker.ready() && !Avoided(request, info);
     if (open && info.roles.decode && !worker.vetoed.decode &&
         Holds(info, request, request.max_tokens,
               request.beams ? request.answers : 1)) {
-      decodes.push_back(
-          PlacementOn(request, worker, cached[i], request.max_tokens));
+      decodes.push_back(PlacementOn(request, worker, its, request.max_tokens));
     }
     const bool keeps =
         Kept(request, info.key) > 0 && (worker.ready() || worker.drains());
     const bool computes = open && info.roles.prefill && !worker.vetoed.prefill;
     if ((computes || keeps) && Holds(info, request, 0, 1)) {
-      prefills.push_back(PlacementOn(request, worker, cached[i], 0));
+      prefills.push_back(PlacementOn(request, worker, its, 0));
     }
   }
   if (!decodes.empty()) {

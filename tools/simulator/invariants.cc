@@ -318,7 +318,7 @@ std::optional<Violation> Invariants::CheckRouter() const {
                      std::string(sums.message())};
   }
   size_t blocks = 0;
-  for (const WorkerView& worker : router.workers().view().workers) {
+  for (const auto& [name, worker] : router.workers().view().workers) {
     blocks += static_cast<size_t>(worker.info.total_blocks);
   }
   const PrefixIndex& index = router.workers().prefixes();

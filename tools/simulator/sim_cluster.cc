@@ -129,7 +129,7 @@ bool SimCluster::KnowsAllWorkers() const {
   const ClusterView& view = router_->core().workers().view();
   return view.workers.size() == names_.size() &&
          std::all_of(view.workers.begin(), view.workers.end(),
-                     [](const WorkerView& worker) { return worker.ready(); });
+                     [](const auto& named) { return named.second.ready(); });
 }
 
 SimClient* SimCluster::Submit(int prompt, int max_tokens,

@@ -135,7 +135,10 @@ Candidates Candidates::Of(const RequestFacts& request,
 SlotSet Candidates::PartnersOf(WorkerSlot decode,
                                const ClusterView& view) const {
   const std::vector<int>& pairing = view.columns.pairing;
-  if (view.pairings() == 1 && view.CanHandOff(0, 0)) return prefill;
+  if (const auto only = view.OnlyPairing();
+      only.has_value() && view.CanHandOff(*only, *only)) {
+    return prefill;
+  }
   SlotSet partners(prefill.size());
   prefill.ForEach([&](size_t slot) {
     if (view.CanHandOff(pairing[slot], pairing[decode])) partners.Set(slot);

@@ -1,6 +1,6 @@
 #include "router/core/policy/load_rankings.h"
 
-#include "router/core/policy/least_of.h"
+#include "router/core/policy/cost_block.h"
 
 namespace penstock {
 
@@ -27,7 +27,13 @@ WorkerSlot PowerOfTwoRanking::Pick(const LegChoice& choice,
 WorkerSlot LeastLoadRanking::Pick(const LegChoice& choice,
                                   Random& random) const {
   const std::vector<double>& ahead = choice.view.columns.ahead;
-  return LeastOf(choice.open, random, [&](size_t slot) { return ahead[slot]; });
+  return LeastOf(choice.open, random,
+                 [&](size_t word, uint64_t members, CostBlock& costs) {
+                   for (size_t i = 0; i < CostBlock::kSlots; ++i) {
+                     costs[i] = ahead[word * CostBlock::kSlots + i];
+                   }
+                   costs.KeepOnly(members);
+                 });
 }
 
 }  // namespace penstock

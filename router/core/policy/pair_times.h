@@ -1,10 +1,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
 #include "router/core/policy/candidates.h"
+#include "router/core/policy/cost_block.h"
 #include "router/core/policy/placement_cost.h"
 #include "router/core/routing_policy.h"
 
@@ -13,43 +15,66 @@ namespace penstock {
 // What each decode worker would take for one request, in predicted seconds,
 // with the best partner that it can have; and whether it needs one. Made for
 // one decision: all that it refers to outlives it.
+//
+// Each time has two forms, of equal value to the last bit: one worker's, and
+// 64 workers' for comparing thousands.
 class PairTimes {
  public:
   PairTimes(const RequestFacts& request, const ClusterView& view,
             const Candidates& candidates, const PlacementCost& cost);
 
   // Until the request's last token: work ahead, the prompt and the rest.
-  double Of(WorkerSlot decode) const {
-    return columns_.ahead[decode] +
-           decode_share_ * (1 + columns_.pressure[decode]) + PromptTime(decode);
-  }
+  double Of(WorkerSlot decode) const { return Of(decode, PromptOf(decode)); }
+  // Of those of 64 slots that are members, infinity for the others.
+  void Of(size_t word, uint64_t members, CostBlock& costs) const;
+
   // Until the worker has computed the tokens of the prompt that it lacks, after
   // what it has to do already.
   double PrefillEnd(WorkerSlot prefill) const {
-    const int cached = candidates_.cached[prefill];
-    return columns_.ahead[prefill] +
-           (cached == 0 ? cold_alone_ : Prefill(cached));
+    return columns_.ahead[prefill] + Prefill(candidates_.cached[prefill]);
   }
-  // Until the decode worker has the prompt's KV, beside its work ahead.
-  double PromptTime(WorkerSlot decode) const {
-    if (candidates_.cached[decode] != 0) return WarmPromptTime(decode);
-    const double pair = cold_pairs_[columns_.pairing[decode]];
-    return pair == kNoPair ? cold_alone_ : LesserOf(Stopping(decode), pair);
-  }
+  void PrefillEnd(size_t word, uint64_t members, CostBlock& costs) const;
+
+  // Of the prefill candidates among those 64 slots.
+  double LeastPrefillEnd(size_t word) const { return least_prefill_end_[word]; }
+
   // Does it prefill by itself?
-  bool Alone(WorkerSlot decode) const;
+  bool Alone(WorkerSlot decode) const {
+    const Prompt prompt = PromptOf(decode);
+    return prompt.Alone(columns_.requests[decode]) <= prompt.pair;
+  }
 
  private:
-  static constexpr double kNoPair = std::numeric_limits<double>::infinity();
-
-  struct Prompt {
-    double alone = 0;  // with what stops others meanwhile
-    double pair = kNoPair;
-  };
-  Prompt PromptOf(WorkerSlot decode) const;
-  double WarmPromptTime(WorkerSlot decode) const;
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
   // As std::min, in a form that is one instruction.
   static double LesserOf(double a, double b) { return a < b ? a : b; }
+
+  // Until a decode worker has the prompt's KV, beside its work ahead; the same
+  // for all that have as much of the prompt and may have the same partners.
+  struct Prompt {
+    double alone = 0;    // by itself
+    bool stops = false;  // which costs the answers that run there as much
+    double pair = kNever;
+
+    // With what stops, at least a few answers: more may start meanwhile.
+    double Alone(int requests) const {
+      return stops ? alone * (1 + std::max(4, requests)) : alone;
+    }
+    double Time(int requests) const { return LesserOf(Alone(requests), pair); }
+  };
+  Prompt PromptOf(int cached, int pairing, bool keeps) const;
+  Prompt PromptOf(WorkerSlot decode) const {
+    const int cached = candidates_.cached[decode];
+    const int pairing = columns_.pairing[decode];
+    return cached == 0 ? cold_[pairing]
+                       : PromptOf(cached, pairing,
+                                  candidates_.keepers.Contains(decode));
+  }
+  double Of(size_t decode, const Prompt& prompt) const {
+    return columns_.ahead[decode] +
+           decode_share_ * (1 + columns_.pressure[decode]) +
+           prompt.Time(columns_.requests[decode]);
+  }
   // Prefill behind so many cached tokens: many workers have the same.
   double Prefill(int cached) const {
     if (cached != last_cached_) {
@@ -57,15 +82,6 @@ class PairTimes {
       last_prefill_ = cost_.Prefill(request_.prompt_tokens - cached, cached);
     }
     return last_prefill_;
-  }
-  // A prefill of all of the prompt on a decode worker, with what that stops.
-  double Stopping(WorkerSlot decode) const {
-    return spills_ ? cold_alone_ * (1 + Stopped(decode)) : kNoPair;
-  }
-  // Answers that a prefill there is taken to stop, at least a few: more of them
-  // may start meanwhile.
-  int Stopped(WorkerSlot decode) const {
-    return std::max(4, columns_.requests[decode]);
   }
   void FindPartners(const ClusterView& view);
 
@@ -75,14 +91,13 @@ class PairTimes {
   const PlacementCost& cost_;
   bool spills_;
   double decode_share_;
-  // Of workers that have none of the prompt: prefilling alone, stopping nobody;
-  // and by a decode worker's pairing, with the best partner.
-  double cold_alone_;
-  std::vector<double> cold_pairs_;
-  // By a decode worker's pairing: the least PrefillEnd of its partners.
-  std::vector<double> partners_;
   mutable int last_cached_ = -1;
   mutable double last_prefill_ = 0;
+  std::vector<double> least_prefill_end_;  // of each 64 slots
+  // By a decode worker's pairing: the least PrefillEnd of its partners, and
+  // what the prompt takes where there is none of it.
+  std::vector<double> partners_;
+  std::vector<Prompt> cold_;
 };
 
 }  // namespace penstock

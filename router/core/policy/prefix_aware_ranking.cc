@@ -1,6 +1,6 @@
 #include "router/core/policy/prefix_aware_ranking.h"
 
-#include "router/core/policy/least_of.h"
+#include "router/core/policy/cost_block.h"
 #include "router/core/policy/pair_times.h"
 
 namespace penstock {
@@ -10,10 +10,11 @@ WorkerSlot PrefixAwareRanking::Pick(const LegChoice& choice,
   const PairTimes& times = choice.times;
   if (choice.leg == LegKind::kDecode) {
     return LeastOf(choice.open, random,
-                   [&](size_t slot) { return times.Of(slot); });
+                   [&](auto&&... block) { times.Of(block...); });
   }
-  return LeastOf(choice.open, random,
-                 [&](size_t slot) { return times.PrefillEnd(slot); });
+  return LeastOf(
+      choice.open, random, [&](auto&&... block) { times.PrefillEnd(block...); },
+      [&](size_t word) { return times.LeastPrefillEnd(word); });
 }
 
 }  // namespace penstock

@@ -162,7 +162,7 @@ ScenarioResult DispatchWithoutHeartbeats(uint64_t seed) {
   // From when every worker is suspect.
   run.RunFor(absl::Seconds(4));
   int suspects = 0;
-  for (const WorkerView& worker :
+  for (const auto& [name, worker] :
        run.cluster().router().workers().view().workers) {
     suspects += worker.suspect;
   }
