@@ -25,6 +25,7 @@
 #include "common/model/token_frame.h"
 #include "common/peer/worker_report.h"
 #include "router/core/admission/admission_queue.h"
+#include "router/core/admission/service_forecast.h"
 #include "router/core/admission/worker_guard.h"
 #include "router/core/attempt.h"
 #include "router/core/decision_journal.h"
@@ -105,7 +106,8 @@ class RouterCore {
   // Takes a validated request; its id is drawn here and names it from now on.
   // On success `client` hears exactly one OnFinished, never from inside this
   // call, and must live until then. On an error it hears nothing: kDraining,
-  // kNoWorkers, kKvTooSmall, or kQueueFull with advice when to come back.
+  // kNoWorkers, kKvTooSmall, kDeadline when it could not be done in time, or
+  // kQueueFull, the last two with advice when to come back.
   absl::StatusOr<RequestId> Submit(GenerateRequest request, ClientSink* client);
 
   // Both legs are cancelled and the client hears kCancelled before this
@@ -146,6 +148,9 @@ class RouterCore {
   // How long such a request would wait now for its first place, as far as the
   // core can tell; zero when it cannot.
   absl::Duration PredictedWait(const GenerateRequest& request) const;
+  // The least that serving it will take once it has its place, as fast as
+  // others went of late; zero when the core cannot tell.
+  absl::Duration PredictedService(const GenerateRequest& request) const;
   // Some ready worker decodes.
   bool CanServe() const;
   const WorkerRegistry& workers() const { return workers_; }
@@ -164,7 +169,7 @@ class RouterCore {
     GenerateRequest request;
     std::vector<BlockHash> chain;  // of the tokens that an attempt begins with
     ClientSink* client = nullptr;
-    Instant submitted, deadline, last_frame;
+    Instant submitted, began, deadline, last_frame;
     TimerId deadline_timer = 0;
     // Of the attempt's grace, or of the pause before the next one.
     TimerId wait_timer = 0;
@@ -174,6 +179,7 @@ class RouterCore {
     std::optional<Attempt> attempt;  // the last one
     int attempts = 0;
     int fruitless = 0;      // of those, the last ones, with nothing delivered
+    int believed = 0;       // prompt tokens cached somewhere when it came
     int refusals = 0;       // beside these: workers that would not begin
     bool retrying = false;  // it counts against the retry budget
     bool moving = false;    // the next attempt does not
@@ -204,6 +210,14 @@ class RouterCore {
   // What happens to many at once happens in the same order each time.
   std::vector<RequestId> RequestsInOrder() const;
   void HashHistory(Request& request);
+  std::vector<BlockHash> ChainOf(const GenerateRequest& request,
+                                 absl::Span<const TokenId> tokens) const;
+  // Prompt tokens that some worker has cached.
+  int BelievedCached(const GenerateRequest& request,
+                     absl::Span<const BlockHash> chain) const;
+  absl::Duration LeastService(const GenerateRequest& request, int cached) const;
+  // kDeadline: after such a wait it could not be done in time.
+  absl::Status CheckInTime(const Request& request, absl::Duration wait) const;
   static AdmissionQueue::Options QueueOptions(const Options& options);
   // Takes the request into the queue. kQueueFull: there is no room for it. The
   // result had to make room, and is to be ended; null: nobody.
@@ -291,6 +305,7 @@ class RouterCore {
   AdmissionQueue admission_;
   std::map<AdmissionQueue::Id, Request*> waiting_;  // those in it, by arrival
   TimerId queue_timer_ = 0;
+  ServiceForecast forecast_;
   WorkerGuard guard_;
   Instant guard_due_ = Instant::Infinite();
   TimerId guard_timer_ = 0;

@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/base/sometimes.h"
 #include "common/base/status_macros.h"
+#include "common/model/kv_layout.h"
 #include "common/peer/error_reason.h"
 #include "router/core/router_core.h"
 
@@ -19,6 +20,15 @@ int64_t WorkOf(const GenerateRequest& request) {
   return static_cast<int64_t>(request.prompt.size()) +
          int64_t{std::max(1, request.answers())} *
              std::min(request.stop.max_tokens, kTypicalAnswer);
+}
+
+// Of the answer, that must be made before it can end.
+int LeastTokens(const GenerateRequest& request) {
+  const StopConditions& stop = request.stop;
+  const bool fixed =
+      stop.ignore_eos && stop.stop_ids.empty() && stop.stop_strings.empty();
+  return fixed ? stop.max_tokens
+               : std::min(stop.max_tokens, std::max(1, stop.min_tokens));
 }
 
 bool MayBePlacedLater(const absl::Status& status, bool hopeful) {
@@ -61,7 +71,11 @@ absl::StatusOr<RequestId> RouterCore::Submit(GenerateRequest request,
   r.deadline = r.submitted + std::min(r.request.timeout, options_.max_timeout);
   r.arrival = next_arrival_++;
   HashHistory(r);
+  r.believed = BelievedCached(r.request, r.chain);
   FollowGuard();
+  if (absl::Status late = CheckInTime(r, absl::ZeroDuration()); !late.ok()) {
+    return reject(late);
+  }
 
   std::optional<Placement> placement;
   // Nobody is overtaken who could run as well.
@@ -116,22 +130,66 @@ RequestId RouterCore::DrawRequestId() {
 }
 
 void RouterCore::HashHistory(Request& r) {
-  r.chain = ports_.hasher->Chain(
-      ports_.hasher->Root({options_.workers.content, "", r.request.tenant,
-                           r.request.cache_salt}),
-      r.delivered.History(r.request));
+  r.chain = ChainOf(r.request, r.delivered.History(r.request));
+}
+
+std::vector<BlockHash> RouterCore::ChainOf(
+    const GenerateRequest& request, absl::Span<const TokenId> tokens) const {
+  return ports_.hasher->Chain(
+      ports_.hasher->Root(
+          {options_.workers.content, "", request.tenant, request.cache_salt}),
+      tokens);
+}
+
+// --- deadlines --------------------------------------------------------------
+
+int RouterCore::BelievedCached(const GenerateRequest& request,
+                               absl::Span<const BlockHash> chain) const {
+  if (request.prompt_logprobs >= 0) return 0;  // computed in full
+  // The last token is always computed.
+  return std::min(workers_.prefixes().Match(chain).deepest() * kBlockTokens,
+                  static_cast<int>(request.prompt.size()) - 1);
+}
+
+absl::Duration RouterCore::LeastService(const GenerateRequest& request,
+                                        int cached) const {
+  return forecast_.AtLeast(options_.workers.work.Service(
+      static_cast<int>(request.prompt.size()), cached, LeastTokens(request)));
+}
+
+absl::Duration RouterCore::PredictedService(
+    const GenerateRequest& request) const {
+  return LeastService(
+      request, BelievedCached(request, ChainOf(request, request.prompt)));
+}
+
+absl::Status RouterCore::CheckInTime(const Request& r,
+                                     absl::Duration wait) const {
+  const absl::Duration service = LeastService(r.request, r.believed);
+  const absl::Duration left = r.deadline - ports_.clock->Now();
+  if (wait + service <= left) return absl::OkStatus();
+  Sometimes<"a request that could not be done in time was refused">();
+  const auto text = [](absl::Duration duration) {
+    return absl::FormatDuration(absl::Ceil(duration, absl::Milliseconds(1)));
+  };
+  return MakeError(
+      ErrorReason::kDeadline,
+      absl::StrCat("it has ", text(left), " left and would wait for ",
+                   text(wait), " and take ", text(service),
+                   " at least: ask for less, or give it longer"),
+      "", wait);
 }
 
 // --- waiting ----------------------------------------------------------------
 
 absl::StatusOr<RouterCore::Request*> RouterCore::Enqueue(Request& r) {
+  RETURN_IF_ERROR(CheckInTime(r, PredictedWait(r.request)));
   AdmissionQueue::Entry entry;
   entry.id = r.arrival;
   entry.tenant = r.request.tenant;
   entry.priority = r.request.priority;
   entry.work = WorkOf(r.request);
   entry.since = r.submitted;
-  entry.deadline = r.deadline;
   absl::StatusOr<std::optional<AdmissionQueue::Id>> pushed =
       admission_.Push(std::move(entry));
   if (!pushed.ok()) return QueueFull(pushed.status().message(), r.request);
@@ -210,6 +268,10 @@ void RouterCore::PumpQueue() {
     const std::optional<AdmissionQueue::Id> next = admission_.Front();
     if (!next.has_value()) return;
     Request& r = *waiting_.at(*next);
+    if (absl::Status late = CheckInTime(r, absl::ZeroDuration()); !late.ok()) {
+      End(r, late);
+      continue;
+    }
     absl::StatusOr<Placement> placed = Place(r, {});
     if (!placed.ok() && MayBePlacedLater(placed.status(), Hopeful())) return;
     if (!placed.ok()) {

@@ -100,6 +100,7 @@ void RouterCore::Start(Request& r, const Placement& placement) {
   r.kept = KeptFor(r);
   if (r.attempts++ == 0) {
     ++running_;
+    r.began = ports_.clock->Now();
     admission_.Began(r.request.tenant);
     ports_.probe->RequestBegan(r.id(), ports_.clock->Now() - r.submitted);
   }
@@ -342,6 +343,12 @@ void RouterCore::End(Request& r, const absl::Status& status) {
   ended->client->OnFinished(outcome.status);
   // What a later attempt finds cached, it was handed.
   const bool judged = status.ok() && outcome.attempts == 1;
+  if (judged && ended->request.answers() == 1) {
+    forecast_.Note(options_.workers.work.Service(
+                       static_cast<int>(ended->request.prompt.size()),
+                       ended->believed, outcome.usage.completion_tokens),
+                   ports_.clock->Now() - ended->began);
+  }
   journal_.Ended(
       outcome.request,
       judged ? std::optional(outcome.usage.cached_tokens) : std::nullopt);

@@ -23,4 +23,11 @@ absl::Duration WorkEstimate::Ahead(const WorkerInfo& worker,
   return ahead;
 }
 
+absl::Duration WorkEstimate::Service(int prompt, int cached, int tokens) const {
+  // The first token comes with the prompt.
+  const int steps = std::max(0, tokens - 1);
+  return cost_.Prefill(prompt - cached, cached) +
+         steps * cost_.DecodeStep(1, prompt + steps / 2);
+}
+
 }  // namespace penstock

@@ -6,7 +6,8 @@
 
 namespace penstock {
 
-// What the counts of a load report mean in time. Pure; a value type.
+// What the counts of a load report, and of a request, mean in time. Pure; a
+// value type.
 class WorkEstimate {
  public:
   // Of the default cost model.
@@ -17,6 +18,9 @@ class WorkEstimate {
 
   // Until the worker would be done with what it reports.
   absl::Duration Ahead(const WorkerInfo& worker, const WorkerLoad& load) const;
+  // Of one answer of so many tokens, to a prompt of which some are cached, on
+  // workers that do nothing else.
+  absl::Duration Service(int prompt, int cached, int tokens) const;
 
  private:
   CostModel cost_;

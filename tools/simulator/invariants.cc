@@ -177,9 +177,10 @@ std::optional<Violation> Invariants::CheckReason(const Watched& watched) const {
           cluster_->now() - watched.submitted >= watched.planned->cancel_after;
       break;
     case ErrorReason::kDeadline:
-      earned = cluster_->now() - watched.submitted >=
-               std::min(request.timeout, plan_->cluster.router.max_timeout) -
-                   clocks_ahead_;
+      // A router that was held up refuses by what it found when it came to.
+      earned = IsLate(request, cluster_->now() - watched.submitted,
+                      watched.client->admitted) ||
+               (!watched.client->admitted && Troubled());
       break;
     case ErrorReason::kKvTooSmall:
       earned = FitsNowhere(*watched.planned, least_blocks_);
@@ -226,6 +227,14 @@ std::optional<Violation> Invariants::CheckRefusal(
     case ErrorReason::kDraining:
       earned = Troubled();
       break;
+    case ErrorReason::kDeadline: {
+      GenerateRequest request;
+      request.stop.max_tokens = planned.max_tokens;
+      FillRequest(planned, request);
+      earned = IsLate(request, cluster_->router().PredictedWait(request),
+                      /*begun=*/false);
+      break;
+    }
     default:
       // Nobody was there to refuse it.
       earned = !cluster_->router_alive();
@@ -234,6 +243,17 @@ std::optional<Violation> Invariants::CheckRefusal(
   if (earned) return std::nullopt;
   return Violation{"errors are earned",
                    absl::StrCat("a request was refused: ", status.ToString())};
+}
+
+// Whether nothing can come of it any more `since` it came: of what has not
+// begun the least is known that it takes.
+bool Invariants::IsLate(const GenerateRequest& request, absl::Duration since,
+                        bool begun) const {
+  const absl::Duration left =
+      std::min(request.timeout, plan_->cluster.router.max_timeout) - since -
+      clocks_ahead_;
+  if (begun || !cluster_->router_alive()) return left <= absl::ZeroDuration();
+  return left <= cluster_->router().PredictedService(request);
 }
 
 // A full queue is no fault.

@@ -63,6 +63,8 @@ class Invariants {
   bool FitsNowhere(const SimRequest& planned, int blocks) const;
   bool MadeRoom(const Watched& watched) const;
   bool WaitsTooLong(const SimRequest& planned) const;
+  bool IsLate(const GenerateRequest& request, absl::Duration since,
+              bool begun) const;
   // A write that may still land finds its page.
   std::optional<Violation> CheckPagesInFlight() const;
   std::optional<Violation> CheckWorkers();

@@ -79,7 +79,7 @@ absl::StatusOr<std::optional<AdmissionQueue::Id>> AdmissionQueue::Push(
   }
   const absl::Duration wait =
       PredictedWait(entry.tenant, entry.priority, entry.since);
-  if (wait > options_.max_age || wait > entry.deadline - entry.since) {
+  if (wait > options_.max_age) {
     return Full(absl::StrCat(
         "its turn would come in ",
         absl::FormatDuration(absl::Ceil(wait, absl::Milliseconds(1))),

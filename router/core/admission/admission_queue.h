@@ -45,7 +45,6 @@ class AdmissionQueue {
     int priority = 0;
     int64_t work = 1;  // positive: tokens, say
     Instant since;
-    Instant deadline = Instant::Infinite();
   };
 
   // INVALID_ARGUMENT names an option out of range.
