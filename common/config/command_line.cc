@@ -5,7 +5,6 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/config_file.h"
 #include "common/config/parse_flags.h"
+#include "common/config/tenant_config.h"
 #include "common/model/files/model_path.h"
 #include "common/model/files/quantizer.h"
 #include "protos/config.pb.h"
@@ -82,19 +82,8 @@ void ApplyHttp(const penstock::v1::HttpConfig& config, HttpOptions& http) {
            http.body_timeout);
   duration(config.has_write_timeout_ms(), config.write_timeout_ms(),
            http.write_timeout);
-}
-
-TenantOptions TenantOf(const penstock::v1::TenantConfig& config) {
-  // What does not fit is out of range, and said to be.
-  auto count = [](uint32_t value) {
-    return static_cast<int>(std::min<uint32_t>(value, INT32_MAX));
-  };
-  TenantOptions tenant;
-  tenant.name = config.name();
-  if (config.has_weight()) tenant.weight = count(config.weight());
-  tenant.max_running = count(config.max_running());
-  tenant.max_queued = count(config.max_queued());
-  return tenant;
+  http.require_api_key = config.require_api_key();
+  http.trust_tenant_header = config.trust_tenant_header();
 }
 
 absl::Status Apply(const penstock::v1::RouterConfig& config,
@@ -102,6 +91,7 @@ absl::Status Apply(const penstock::v1::RouterConfig& config,
   ApplyCommon(config, options);
   if (config.listen().has_http()) options.listen.http = config.listen().http();
   ApplyHttp(config.http(), options.http);
+  ApplyTenants(config.limits(), options);
   const auto& limits = config.limits();
   if (limits.has_max_message_bytes()) {
     options.max_message_bytes = static_cast<int>(
@@ -118,12 +108,6 @@ absl::Status Apply(const penstock::v1::RouterConfig& config,
   }
   if (limits.has_max_queue_age_ms()) {
     options.max_queue_age = absl::Milliseconds(limits.max_queue_age_ms());
-  }
-  for (const auto& tenant : limits.tenants()) {
-    options.tenants.push_back(TenantOf(tenant));
-  }
-  if (limits.has_other_tenants()) {
-    options.other_tenants = TenantOf(limits.other_tenants());
   }
   if (config.tuning().has_local_prefill_tokens()) {
     options.local_prefill_tokens = config.tuning().local_prefill_tokens();
@@ -224,32 +208,17 @@ absl::Status ValidateHttp(const HttpOptions& http) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateTenants(const RouterOptions& options) {
-  if (options.max_queue_age <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        "limits.max_queue_age_ms is 0; nobody could wait: give the time after "
-        "which waiting requests are refused");
-  }
-  std::set<std::string> names;
-  for (const TenantOptions& tenant : options.tenants) {
-    if (tenant.name.empty() || !names.insert(tenant.name).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("limits.tenants: the name \"", tenant.name,
-                       "\" is empty or there twice; give each tenant its own"));
-    }
-    RETURN_IF_ERROR(InRange(absl::StrCat("weight of tenant ", tenant.name),
-                            tenant.weight, 1, 1 << 20));
-  }
-  return InRange("weight of other_tenants", options.other_tenants.weight, 1,
-                 1 << 20);
-}
-
 absl::Status Validate(const RouterOptions& options) {
   RETURN_IF_ERROR(ValidateCommon(options));
   RETURN_IF_ERROR(ValidateHttp(options.http));
   RETURN_IF_ERROR(InRange("max_concurrent_requests",
                           options.max_concurrent_requests, 1, 1 << 20));
-  RETURN_IF_ERROR(ValidateTenants(options));
+  if (options.max_queue_age <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        "limits.max_queue_age_ms is 0; nobody could wait: give the time after "
+        "which waiting requests are refused");
+  }
+  RETURN_IF_ERROR(CheckTenants(options));
   RETURN_IF_ERROR(InRange("local_prefill_tokens", options.local_prefill_tokens,
                           0, 1 << 20));
   RETURN_IF_ERROR(OneOf("policy", options.policy,

@@ -61,7 +61,7 @@ TEST(CommandLineTest, TenantsComeFromTheFile) {
   };
   auto line = parse(R"(
     max_queue_age_ms: 1500
-    tenants { name: "a" weight: 3 max_running: 2 }
+    tenants { name: "a" weight: 3 max_running: 2 api_keys: "key-of-a" }
     tenants { name: "b" max_queued: 7 }
     other_tenants { weight: 2 })");
   ASSERT_TRUE(line.ok()) << line.status();
@@ -70,15 +70,25 @@ TEST(CommandLineTest, TenantsComeFromTheFile) {
   EXPECT_EQ(line->options.tenants[0].name, "a");
   EXPECT_EQ(line->options.tenants[0].weight, 3);
   EXPECT_EQ(line->options.tenants[0].max_running, 2);
+  EXPECT_EQ(line->options.tenants[0].api_keys,
+            std::vector<std::string>{"key-of-a"});
   EXPECT_EQ(line->options.tenants[1].weight, 1);
   EXPECT_EQ(line->options.tenants[1].max_queued, 7);
   EXPECT_EQ(line->options.other_tenants.weight, 2);
   for (const char* wrong :
        {"tenants { name: \"a\" weight: 0 }", "tenants { weight: 1 }",
         "tenants { name: \"a\" } tenants { name: \"a\" }",
-        "max_queue_age_ms: 0"}) {
+        "max_queue_age_ms: 0", "tenants { name: \"a\" api_keys: \"short\" }",
+        "tenants { name: \"a\" api_keys: [\"12345678\", \"12345678\"] }",
+        "other_tenants { api_keys: \"12345678\" }",
+        "} http { require_api_key: true"}) {
     EXPECT_FALSE(parse(wrong).ok()) << wrong;
   }
+  line = parse(R"(tenants { name: "a" api_keys: "12345678" }}
+                  http { require_api_key: true trust_tenant_header: true)");
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_TRUE(line->options.http.require_api_key);
+  EXPECT_TRUE(line->options.http.trust_tenant_header);
 }
 
 TEST(CommandLineTest, RoutersGivenAsFlagsReplaceTheDefault) {

@@ -26,6 +26,10 @@ struct HttpOptions {
   absl::Duration header_timeout = absl::Seconds(10);
   absl::Duration body_timeout = absl::Seconds(60);
   absl::Duration write_timeout = absl::Seconds(30);
+  // Who has no tenant's key is turned away.
+  bool require_api_key = false;
+  // A gateway in front says whose a request is: x-tenant-id.
+  bool trust_tenant_header = false;
 };
 
 // What a tenant may have beside others; see router/core/admission.
@@ -34,6 +38,8 @@ struct TenantOptions {
   int weight = 1;
   int max_running = 0;  // 0: any number
   int max_queued = 0;   // 0: any number
+  // By which its requests over HTTP are known.
+  std::vector<std::string> api_keys = {};
 };
 
 struct RouterOptions {

@@ -98,8 +98,8 @@ HttpCalls::HttpCalls(Ports ports)
                {"/v1/models", {"GET", &HttpCalls::Models}},
                {"/tokenize", {"POST", &HttpCalls::Tokenize}},
                {"/detokenize", {"POST", &HttpCalls::Detokenize}},
-               {"/health", {"GET", &HttpCalls::Health}},
-               {"/metrics", {"GET", &HttpCalls::Metrics}}}) {}
+               {"/health", {"GET", &HttpCalls::Health, false}},
+               {"/metrics", {"GET", &HttpCalls::Metrics, false}}}) {}
 
 std::unique_ptr<HttpCall> HttpCalls::Handle(
     HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
@@ -131,7 +131,27 @@ std::unique_ptr<HttpCall> HttpCalls::Handle(
                       visit.request.request_id));
     return nullptr;
   }
+  if (route.needs_key) {
+    absl::StatusOr<std::string> tenant =
+        ports_.tenants->TenantOf(visit.request);
+    if (!tenant.ok()) return Unwelcome(std::move(visit), tenant.status());
+    visit.request.tenant = *std::move(tenant);
+  }
   return (this->*route.handle)(std::move(visit));
+}
+
+std::unique_ptr<HttpCall> HttpCalls::Unwelcome(Visit visit,
+                                               const absl::Status& why) {
+  if (!absl::IsUnauthenticated(why)) {
+    AnswerError(visit, why);
+    return nullptr;
+  }
+  HttpResponse response = JsonResponse(
+      401, PlainHttpError(401, why.message(), "invalid_api_key").body,
+      visit.request.request_id);
+  response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  Answer(visit, std::move(response));
+  return nullptr;
 }
 
 void HttpCalls::Answer(const Visit& visit, HttpResponse response) {
@@ -203,9 +223,10 @@ std::unique_ptr<HttpCall> HttpCalls::Generate(AnswerKind kind, Visit visit) {
   }
   const CallInfo info{request.request_id, std::move(request.traceparent)};
   const bool posted = ports_.encoder_loop->TryPost(
-      [this, id, kind, info, body = std::move(request.body)] {
+      [this, id, kind, info, tenant = std::move(request.tenant),
+       body = std::move(request.body)] {
         absl::StatusOr<HttpJob> job =
-            EncodeHttpJob(*ports_.encoder, kind, info, body);
+            EncodeHttpJob(*ports_.encoder, kind, info, tenant, body);
         ports_.loop->Post([this, id, job = std::move(job)]() mutable {
           Encoded(id, std::move(job));
         });

@@ -12,6 +12,7 @@
 #include "router/core/router_core.h"
 #include "router/http/server/http_exchange.h"
 #include "router/server/http_generation.h"
+#include "router/server/http_tenants.h"
 #include "router/server/request_encoder.h"
 
 namespace penstock {
@@ -31,6 +32,7 @@ class HttpCalls {
     std::shared_ptr<Inbox> encoder_loop;
     std::function<std::string()> metrics_page;  // any thread
     int max_calls = 0;  // that generate: running, queued and being encoded
+    const HttpTenants* tenants = nullptr;
   };
   explicit HttpCalls(Ports ports);
 
@@ -48,6 +50,7 @@ class HttpCalls {
   struct Route {
     const char* method;
     std::unique_ptr<HttpCall> (HttpCalls::*handle)(Visit visit);
+    bool needs_key = true;  // where keys are required
   };
 
   std::unique_ptr<HttpCall> Chat(Visit visit);
@@ -70,6 +73,7 @@ class HttpCalls {
   void Answer(const Visit& visit, HttpResponse response);
   void AnswerError(const Visit& visit, const absl::Status& status);
   std::unique_ptr<HttpCall> NoSuchPath(Visit visit);
+  std::unique_ptr<HttpCall> Unwelcome(Visit visit, const absl::Status& why);
   std::unique_ptr<HttpCall> WrongMethod(Visit visit, const char* allowed);
   ApiJson ModelJson() const;
 

@@ -36,10 +36,12 @@ absl::StatusOr<std::string> EchoOf(const RequestEncoder& encoder,
 
 absl::StatusOr<HttpJob> EncodeHttpJob(const RequestEncoder& encoder,
                                       AnswerKind kind, const CallInfo& call,
+                                      const std::string& tenant,
                                       absl::string_view body) {
   const bool chat = kind == AnswerKind::kChat;
   ASSIGN_OR_RETURN(OpenAiRequest parsed, chat ? ParseChatRequest(body)
                                               : ParseCompletionRequest(body));
+  parsed.client.request.tenant = tenant;
   StopConditions& stop = parsed.client.request.stop;
   if (!parsed.has_max_tokens) {
     stop.max_tokens =

@@ -23,6 +23,7 @@ struct HttpJob {
 // and a field. An answer without a length of its own may fill the context.
 absl::StatusOr<HttpJob> EncodeHttpJob(const RequestEncoder& encoder,
                                       AnswerKind kind, const CallInfo& call,
+                                      const std::string& tenant,
                                       absl::string_view body);
 
 }  // namespace penstock

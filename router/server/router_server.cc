@@ -145,11 +145,13 @@ class RouterServerImpl : public RouterServer {
 
   void InitHttpCalls(const RouterOptions& options, RouterProbe* probe,
                      HttpPorts http) {
+    http_tenants_ = std::make_unique<HttpTenants>(options);
     http_probe_ = http.probe == nullptr ? &no_http_probe_ : http.probe;
     http_calls_ = std::make_unique<HttpCalls>(HttpCalls::Ports{
         core_.get(), encoder_.get(), probe, http_probe_, &random_,
         loop_.inbox(), encoder_loop_.inbox(), std::move(http.metrics_page),
-        options.max_concurrent_requests + options.max_queued_requests});
+        options.max_concurrent_requests + options.max_queued_requests,
+        http_tenants_.get()});
   }
 
   absl::Status StartHttp(const RouterOptions& options) {
@@ -227,6 +229,7 @@ class RouterServerImpl : public RouterServer {
   std::unique_ptr<InferenceCalls> calls_;
   NullHttpProbe no_http_probe_;
   HttpProbe* http_probe_ = nullptr;
+  std::unique_ptr<HttpTenants> http_tenants_;
   std::unique_ptr<HttpCalls> http_calls_;
   RpcServer* health_ = nullptr;  // the loop's own
   bool serving_ = false;         // the loop's own

@@ -241,6 +241,9 @@ HttpRequest HttpConnection::TakeRequest() {
   request.content_type = std::string(View(message[http::field::content_type]));
   request.request_id = std::string(View(message["x-request-id"]));
   request.traceparent = std::string(View(message["traceparent"]));
+  request.authorization =
+      std::string(View(message[http::field::authorization]));
+  request.tenant = std::string(View(message["x-tenant-id"]));
   request.body = std::move(message.body());
   return request;
 }

@@ -19,8 +19,10 @@ struct HttpRequest {
   std::string method;  // "GET"; HEAD arrives as GET, its answer's body is left
   std::string path;    // without the query
   std::string content_type;
-  std::string request_id;   // x-request-id; may be empty
-  std::string traceparent;  // may be empty
+  std::string request_id;     // x-request-id; may be empty
+  std::string traceparent;    // may be empty
+  std::string authorization;  // may be empty
+  std::string tenant;         // x-tenant-id; may be empty
   std::string body;
 };
 
