@@ -1,16 +1,123 @@
+#include "router/server/router_server.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/env/real/monotonic_clock.h"
+#include "common/model/files/testing/tiny_llama.h"
+#include "common/peer/error_reason.h"
+#include "common/rpc/grpc_status.h"
+#include "common/rpc/leg_wire.h"
+#include "common/rpc/worker_wire.h"
 #include "gmock/gmock.h"
+#include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
-#include "router/server/router_server_fixture.h"
+#include "protos/inference.grpc.pb.h"
+#include "router/server/testing/fake_worker.h"
 
 namespace penstock {
 namespace {
 
 using testing::ElementsAre;
+
+constexpr std::chrono::seconds kPatience(30);
+
+// True when `done` became true in time. Each try of a test here is a call to
+// a server, so this does not spin.
+bool Eventually(const std::function<bool()>& done) {
+  const absl::Time give_up = absl::Now() + absl::FromChrono(kPatience);
+  while (!done()) {
+    if (absl::Now() > give_up) return false;
+  }
+  return true;
+}
+
+class RouterServerTest : public testing::Test {
+ protected:
+  RouterServerTest() {
+    path_ = absl::StrCat(testing::TempDir(), "/router_server_test_", getpid(),
+                         ".gguf");
+    const std::vector<uint8_t> bytes = MakeTinyLlama().Encode();
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    content_ = (*OpenModelFile(path_))->spec().content;
+    options_.model = path_;
+    options_.model_name = "tiny";
+    options_.listen.grpc = options_.listen.http = "127.0.0.1:0";
+  }
+  ~RouterServerTest() override { unlink(path_.c_str()); }
+
+  void Start() {
+    auto router = RouterServer::Start(options_, clock_, &probe_);
+    ASSERT_TRUE(router.ok()) << router.status();
+    router_ = *std::move(router);
+    stub_ = v1::Inference::NewStub(grpc::CreateChannel(
+        router_->address(), grpc::InsecureChannelCredentials()));
+  }
+
+  std::unique_ptr<FakeWorker> AddWorker(FakeWorker::Decode decode) {
+    auto worker =
+        std::make_unique<FakeWorker>(clock_, "decode-0", std::move(decode));
+    worker->info().content = content_;
+    worker->Register(router_->address());
+    EXPECT_TRUE(Eventually([&] { return Info().decode_workers() == 1; }));
+    return worker;
+  }
+
+  v1::GetModelInfoResponse Info() {
+    grpc::ClientContext context;
+    v1::GetModelInfoResponse info;
+    EXPECT_TRUE(stub_->GetModelInfo(&context, {}, &info).ok());
+    return info;
+  }
+
+  // What a whole call gives.
+  struct Outcome {
+    std::vector<v1::GenerateResponse> responses;
+    absl::Status status;
+    std::string request_id;  // of the headers
+  };
+  Outcome Generate(const v1::GenerateRequest& request) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    auto reader = stub_->Generate(&context, request);
+    Outcome outcome;
+    v1::GenerateResponse response;
+    while (reader->Read(&response)) outcome.responses.push_back(response);
+    outcome.status = FromGrpc(reader->Finish());
+    const auto& headers = context.GetServerInitialMetadata();
+    const auto id = headers.find("x-request-id");
+    if (id != headers.end()) {
+      outcome.request_id = std::string(id->second.data(), id->second.size());
+    }
+    return outcome;
+  }
+
+  static v1::GenerateRequest Ids(int count) {
+    v1::GenerateRequest request;
+    for (int i = 0; i < count; ++i) request.mutable_ids()->add_ids(3);
+    return request;
+  }
+
+  MonotonicClock clock_;
+  NullRouterProbe probe_;
+  RouterOptions options_;
+  std::string path_;
+  ContentId content_;
+  std::unique_ptr<RouterServer> router_;
+  std::unique_ptr<v1::Inference::Stub> stub_;
+};
+
+bool StopNow() { return true; }
+bool Wait() { return false; }
 
 TEST_F(RouterServerTest, ServesOnceAWorkerIsReady) {
   Start();
@@ -84,7 +191,7 @@ TEST_F(RouterServerTest, BadRequestsNameTheirField) {
   EXPECT_EQ(error.field, "stop.strings");
   error = info([](auto& r) { r.mutable_ids()->set_ids(1, 1 << 30); });
   EXPECT_EQ(error.field, "prompt[1]");
-  error = info([](auto& r) { r = Ids(kContext); });
+  error = info([](auto& r) { r = Ids(FakeWorker::kContext); });
   EXPECT_EQ(error.reason, ErrorReason::kPromptTooLong);
   error = info([](auto& r) { r.set_model("other"); });
   EXPECT_EQ(error.reason, ErrorReason::kModelNotFound);
@@ -235,7 +342,7 @@ TEST_F(RouterServerTest, StopLetsRunningCallsEnd) {
            ErrorReason::kDraining;
   }));
   auto stream = hanging->started.get_future().get();
-  stream->Send(EncodeLegEvent(Frame(seen, 1, FinishReason::kLength)));
+  stream->Send(EncodeLegEvent(FrameOf(seen, 1, FinishReason::kLength)));
   stream->Close(absl::OkStatus());
   EXPECT_TRUE(reader->Read(&response));
   EXPECT_TRUE(reader->Finish().ok());
