@@ -125,5 +125,42 @@ TEST_F(ResumeTest, NothingIsKeptForAClientThatIsGone) {
   }
 }
 
+// The next leg computes what is missing, and the last row once more, since its
+// logits are wanted.
+TEST_F(ResumeTest, WhatIsKeptIsTakenUpOnce) {
+  leg_.request.id = RequestId(1);
+  leg_.request.prompt.assign(40, 65);
+  ManualClock clock;
+  Timers timers;
+  HashSecret secret{"resume"};
+  BlockHasher hasher{secret};
+  CacheEventLog log;
+  BlockPool pool(4);
+  PrefixCache cache(&pool, &hasher, &log);
+  KeptKv kept(absl::Seconds(10), &clock, &timers);
+  WorkerContext context;
+  context.cache = &cache;
+  context.kept = &kept;
+  const std::pair<int, int> kKeptAndUsed[] = {
+      {1, 1}, {16, 16}, {20, 20}, {39, 39}, {40, 39}};
+  for (const auto& [tokens, used] : kKeptAndUsed) {
+    kept.Keep(RequestId(1), {{leg_.request.prompt.begin(),
+                              leg_.request.prompt.begin() + tokens},
+                             *pool.TryAllocate((tokens + 15) / 16),
+                             tokens});
+    auto sequence = Start();
+    AdoptKept(context, *sequence);
+    EXPECT_EQ(sequence->computed, used);
+    EXPECT_EQ(static_cast<int>(sequence->blocks.size()), (used + 15) / 16);
+    // The cache is not asked what it has of it.
+    EXPECT_TRUE(sequence->looked_up);
+    EXPECT_TRUE(kept.empty());
+  }
+  auto sequence = Start();
+  AdoptKept(context, *sequence);
+  EXPECT_EQ(sequence->computed, 0);
+  EXPECT_FALSE(sequence->looked_up);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -132,5 +132,29 @@ TEST_F(SequenceStateTest, MutatedStatesNeverCrash) {
   }
 }
 
+TEST_F(SequenceStateTest, RefusesAnswersOfTheWrongLength) {
+  auto why = [&](const AnswerDraws& draws) {
+    return std::string(
+        Parse(SerializeState(request_, {draws})).status().message());
+  };
+  const SampledToken drawn{Letter("x"), {-1.5f, {{Letter("x"), -1.5f}}}, 0};
+  EXPECT_NE(why({}).find("0 draws"), std::string::npos) << why({});
+  request_.beam.width = 2;
+  EXPECT_EQ(why({drawn}), "");
+  EXPECT_NE(why({drawn, drawn}).find("2 draws"), std::string::npos);
+  EXPECT_NE(why({{Letter("x"), {}, 0}}).find("nothing to go on with"),
+            std::string::npos);
+}
+
+TEST_F(SequenceStateTest, RefusesTokensThatAreNone) {
+  auto ok = [&](TokenId token) {
+    return Parse(SerializeState(request_, {{{token, {}, 0}}})).ok();
+  };
+  EXPECT_TRUE(ok(0));
+  EXPECT_TRUE(ok(tokenizer_->vocab_size() - 1));
+  EXPECT_FALSE(ok(tokenizer_->vocab_size()));
+  EXPECT_FALSE(ok(-1));
+}
+
 }  // namespace
 }  // namespace penstock

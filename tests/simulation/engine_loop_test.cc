@@ -433,5 +433,20 @@ TEST_F(EngineLoopTest, TellsTelemetryWhatItDid) {
   EXPECT_EQ(probe_.copied, 0);
 }
 
+TEST_F(EngineLoopTest, TheReserveIsKeptFreeAtAdmission) {
+  for (int blocks : {9, 10}) {
+    engine_.reset();
+    cache_.reset();
+    Start({.watermark_blocks = 3}, blocks);
+    Output first, second;
+    // Three blocks and four, each with its next token.
+    ASSERT_TRUE(engine_->Add(Make(40, 2, 1), &first).ok());
+    ASSERT_TRUE(engine_->Add(Make(60, 2, 2), &second).ok());
+    Run();
+    EXPECT_EQ(watched_->plans[0].sequences.size(), blocks == 10 ? 2u : 1u);
+    EXPECT_EQ(second.tokens, Expected(60, 2, 2));
+  }
+}
+
 }  // namespace
 }  // namespace penstock

@@ -100,5 +100,59 @@ TEST_F(HandoffCommitTest, OffersBeyondTheMostAreRejected) {
   EXPECT_FALSE(legs[1].ended.has_value());
 }
 
+TEST_F(HandoffCommitTest, ChunksThatCannotBeAreRefused) {
+  // 90 tokens: six blocks, and so no more chunks.
+  const std::pair<int, bool> kNumbers[] = {{-1, true}, {6, true}, {5, false}};
+  for (const auto& [number, refused] : kNumbers) {
+    Start({});
+    Leg p, d;
+    StartPair(Request(1, 90, 8), p, d);
+    ASSERT_TRUE(RunUntil([&] { return d.accepted; }));
+    decode_->core().peer_listener()->OnPeerMessage(
+        prefill_->key(),
+        ChunkDone{{RequestId(1), AttemptId(1)}, number, 0, {}, {}});
+    decode_->Settle();
+    EXPECT_EQ(d.ended.has_value(), refused) << number;
+    ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+    // A chunk too many: the manifest says otherwise.
+    EXPECT_EQ(ErrorInfoOf(*d.ended).reason, ErrorReason::kTransferFailed);
+    ExpectClean(*prefill_);
+    ExpectClean(*decode_);
+  }
+}
+
+TEST_F(HandoffCommitTest, SharedBlocksComeInOrder) {
+  for (int first : {0, 2}) {
+    SimWorkerOptions options;
+    options.engine.prefill_chunk = 16;
+    other_.reset();
+    other_ = Make("b", 5 + first, {true, true}, options);
+    Leg p, d;
+    StartPair(Request(1, 90, 8), *other_, *other_, 1, {}, p, d);
+    // One block is there, and so is the number of the next.
+    const BlockPool& pool = other_->core().pool();
+    ASSERT_TRUE(RunUntil([&] { return pool.counts().active == 2; }));
+    BlockRef live;
+    for (int index = 0; index < pool.total(); ++index) {
+      for (uint32_t generation = 0; generation < 4; ++generation) {
+        const BlockRef ref{index, generation};
+        if (pool.IsLive(ref) && pool.StateOf(index) == BlockState::kActive) {
+          live = ref;
+        }
+      }
+    }
+    ASSERT_GE(live.index, 0);
+    other_->core().peer_listener()->OnPeerMessage(
+        other_->key(),
+        ChunkDone{{RequestId(1), AttemptId(1)}, 5, first, {}, {live}});
+    other_->Settle();
+    ASSERT_TRUE(d.ended.has_value()) << first;
+    EXPECT_EQ(ErrorInfoOf(*d.ended).reason, ErrorReason::kTransferFailed);
+    ASSERT_TRUE(RunUntil([&] { return p.ended.has_value(); }));
+    EXPECT_TRUE(d.tokens.empty());
+    ExpectClean(*other_);
+  }
+}
+
 }  // namespace
 }  // namespace penstock

@@ -129,6 +129,40 @@ TEST_F(HandoffTest, DecodeGivesDeferredAnswersBackHoweverShort) {
   ExpectClean(*decode_);
 }
 
+// What may have become a stop text comes out with the end.
+TEST_F(HandoffTest, ADeferredAnswersTextIsWhole) {
+  GenerateRequest request = Request(1, 100, 6);
+  request.best_of = 2;
+  request.stop.stop_strings = {">!"};
+  Leg p, d;
+  StartPair(request, p, d);
+  ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  std::string text;
+  for (TokenId token : d.tokens) absl::StrAppend(&text, "<", token, ">");
+  EXPECT_EQ(d.tokens.size(), 6u);
+  EXPECT_EQ(d.text, text);
+}
+
+// Three beams over 40 tokens of prompt and 20 more: two full blocks together,
+// of each two of its own and room for a copy, and the reserve.
+TEST_F(HandoffTest, BeamsNeedRoomForAllAtOnce) {
+  for (int blocks : {11, 12}) {
+    SimWorkerOptions options;
+    options.blocks = blocks;
+    Start(options);
+    GenerateRequest request = Request(1, 40, 20);
+    request.beam.width = 3;
+    Leg d;
+    StartAlone(request, *decode_, 1, {}, d);
+    ASSERT_TRUE(RunUntil([&] { return d.ended.has_value(); }));
+    if (blocks == 12) {
+      EXPECT_TRUE(d.ended->ok()) << *d.ended;
+    } else {
+      EXPECT_EQ(ErrorInfoOf(*d.ended).reason, ErrorReason::kKvTooSmall);
+    }
+  }
+}
+
 TEST_F(HandoffTest, PromptLogprobsComeFromWhoeverComputesThePrompt) {
   GenerateRequest request = Request(1, 300, 2);
   request.prompt_logprobs = 3;
