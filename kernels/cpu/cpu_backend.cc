@@ -72,9 +72,9 @@ absl::StatusOr<std::unique_ptr<CpuBackend>> CpuBackend::Create(
         ThreadPoolOptions{.threads = checked.threads, .spin = checked.spin});
     backend->pool_ = backend->own_pool_.get();
   }
-  ASSIGN_OR_RETURN(
-      backend->model_,
-      CpuModel::Create(checked.model, checked.terms, backend->pool_));
+  ASSIGN_OR_RETURN(backend->model_,
+                   CpuModel::Create(checked.model, checked.terms,
+                                    backend->pool_, checked.weights_cache));
   ASSIGN_OR_RETURN(backend->pass_,
                    ForwardPass::Create({.model = backend->model_.get(),
                                         .kernels = kernels,

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,6 +31,8 @@ struct CpuBackendOptions {
   std::function<void()> wake;         // may be null
   ThreadPool* shared_pool = nullptr;  // instead of threads of its own
   ActivationTerms terms;
+  // Folder where packed weights lie between starts; empty: none.
+  std::string weights_cache = {};
 };
 
 // Computes with int8 activations on the host's cores, KV in F16. Batch

@@ -125,7 +125,8 @@ void AddLayer(const LayerWeights& from, const LayerSpec& layer,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CpuModel>> CpuModel::Create(
-    const ModelFile* file, const ActivationTerms& terms, ThreadPool* pool) {
+    const ModelFile* file, const ActivationTerms& terms, ThreadPool* pool,
+    const std::string& cache) {
   const ModelSpec& spec = file->spec();
   RETURN_IF_ERROR(CheckWidths(spec));
   std::unique_ptr<CpuModel> model(new CpuModel(file));
@@ -141,10 +142,21 @@ absl::StatusOr<std::unique_ptr<CpuModel>> CpuModel::Create(
 
   Carver measure;
   packer.LayOut(measure);
-  ASSIGN_OR_RETURN(model->memory_, HugeBuffer::Create(measure.used()));
-  Carver carver(model->memory_.data());
-  packer.LayOut(carver);
-  packer.Run(pool);
+  auto place = [&packer](const uint8_t* data) {
+    // Views are read-only; Run alone writes, while there is something to.
+    Carver carver(const_cast<uint8_t*>(data));
+    packer.LayOut(carver);
+  };
+  ASSIGN_OR_RETURN(model->memory_,
+                   PackedWeights::Create({.bytes = measure.used(),
+                                          .content = spec.content.value(),
+                                          .layout = packer.LayoutId(),
+                                          .folder = cache},
+                                         pool, [&](uint8_t* data) {
+                                           place(data);
+                                           packer.Run(pool);
+                                         }));
+  place(model->memory_.data());
   return model;
 }
 

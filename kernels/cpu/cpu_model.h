@@ -1,12 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/model/files/model_file.h"
-#include "kernels/cpu/huge_buffer.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/packed_weights.h"
 #include "kernels/host/thread_pool.h"
 
 namespace penstock {
@@ -73,15 +74,17 @@ struct CpuLayer {
   CpuExperts experts;
 };
 
-// A model packed for the CPU kernels. Owns the packed weights; reads the
-// embedding from the file. Immutable once made: safe from any thread.
+// A model packed for the CPU kernels. Owns the packed weights or maps them;
+// reads the embedding from the file. Immutable once made: safe from any thread.
 class CpuModel {
  public:
-  // Packs on all threads of the pool. Precondition: `file` outlives the model.
+  // Packs on all threads of the pool, unless `cache`, a folder, has the packed
+  // weights; empty: none. Precondition: `file` outlives the model.
   // UNIMPLEMENTED, naming the field: a width that the kernels do not take.
   // RESOURCE_EXHAUSTED: no memory.
   static absl::StatusOr<std::unique_ptr<CpuModel>> Create(
-      const ModelFile* file, const ActivationTerms& terms, ThreadPool* pool);
+      const ModelFile* file, const ActivationTerms& terms, ThreadPool* pool,
+      const std::string& cache = {});
 
   const ModelSpec& spec() const { return file_->spec(); }
   const TensorView& embedding() const {
@@ -95,7 +98,7 @@ class CpuModel {
   explicit CpuModel(const ModelFile* file) : file_(file) {}
 
   const ModelFile* file_;
-  HugeBuffer memory_;
+  PackedWeights memory_;
   std::vector<CpuLayer> layers_;
   const float* output_norm_ = nullptr;
   PanelMatrix head_;

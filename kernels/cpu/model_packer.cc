@@ -4,9 +4,14 @@
 
 #include "absl/types/span.h"
 #include "common/base/check.h"
+#include "common/model/files/content_hash.h"
 
 namespace penstock {
 namespace {
+
+// To be raised when the same tensors are packed into other bytes and no shape
+// shows it: packed weights outlive the program.
+constexpr uint64_t kLayoutVersion = 1;
 
 std::vector<ColumnSource> Rows(const TensorView& tensor,
                                const HeadOrder& order) {
@@ -70,6 +75,28 @@ void ModelPacker::AddVector(const TensorView& tensor, float offset,
                             const float** target, const HeadOrder& order) {
   if (!tensor.present()) return;
   vectors_.push_back({&tensor, offset, order, tensor.cols(), target});
+}
+
+uint64_t ModelPacker::LayoutId() const {
+  std::vector<uint64_t> summary = {kLayoutVersion};
+  for (const WeightPacker& packer : packers_) {
+    const PanelMatrix& shape = packer.shape();
+    for (const uint64_t value : {static_cast<uint64_t>(shape.format),
+                                 static_cast<uint64_t>(shape.depth),
+                                 static_cast<uint64_t>(shape.panels),
+                                 static_cast<uint64_t>(shape.panel_bytes),
+                                 static_cast<uint64_t>(shape.scale_offset),
+                                 static_cast<uint64_t>(shape.min_offset)}) {
+      summary.push_back(value);
+    }
+  }
+  for (const Vector& vector : vectors_) {
+    summary.push_back(static_cast<uint64_t>(vector.size));
+  }
+  const auto* bytes = reinterpret_cast<const uint8_t*>(summary.data());
+  return HashContent({{bytes, summary.size() * sizeof summary[0]}}, 0,
+                     SerialFor, {})
+      .value();
 }
 
 void ModelPacker::LayOut(Carver& carver) {

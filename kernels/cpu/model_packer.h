@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,9 @@ class ModelPacker {
   void AddVector(const TensorView& tensor, float offset, const float** target,
                  const HeadOrder& order = {});
 
+  // Of what Run writes, given the tensors: changes with any size, place or
+  // format.
+  uint64_t LayoutId() const;
   // Takes the places of everything, twice as Carver says.
   void LayOut(Carver& carver);
   // Packs on all threads of the pool.
