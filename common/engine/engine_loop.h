@@ -211,7 +211,7 @@ class EngineLoop {
   bool GrowBlocks(Entry& entry, int positions, StepPlan& plan);
   void AddRows(SequenceId id, Entry& entry, int rows, StepPlan& plan);
   std::optional<std::vector<BlockHold>> Allocate(int count);
-  void FinishStep(const StepResult& result);
+  void FinishStep(StepResult& result);
   void FinishRows(const PlannedRows& planned, const StepResult& result);
   bool DeliverScores(const PlannedRows& planned, const StepResult& result);
   void DeliverDraws(const PlannedRows& planned, const StepResult& result);
@@ -226,7 +226,7 @@ class EngineLoop {
   std::optional<RequestId> starved_;
   Instant submitted_at_;
   std::vector<PlannedRows> planned_;
-  size_t table_size_ = 0;  // of the last step's blocks: the next needs as many
+  StepPlan spare_plan_;  // the last one, emptied: the next needs as much memory
   // Blocks of sequences removed while the step in flight uses them, and the
   // sources of its copies.
   std::vector<BlockHold> until_step_ends_;

@@ -100,9 +100,8 @@ bool EngineLoop::SubmitNext() {
     Admit(id, entry);
     fetches |= LimitOf(entry) != TierFetch::kNoLimit;
   }
-  StepPlan plan;
+  StepPlan plan = std::exchange(spare_plan_, {});
   plan.step = next_step_;
-  plan.block_table.reserve(table_size_);
   std::vector<SequenceListener*> newly_scheduled;
   for (const BatchDecision::Rows& rows : decision.rows) {
     Entry& entry = entries_.at(rows.id);
@@ -125,6 +124,7 @@ bool EngineLoop::SubmitNext() {
   }
   if (plan.tokens.empty()) {
     until_step_ends_.clear();
+    spare_plan_ = std::move(plan);
     if (decision.starved) starved_ = EarliestWaiting();
     // What was given up may be what another waits for, and rows that were
     // meant for one that fetches are another's.
@@ -136,7 +136,6 @@ bool EngineLoop::SubmitNext() {
   if (!plan.copies.empty()) {
     ports_.probe->BlocksCopied(static_cast<int>(plan.copies.size()));
   }
-  table_size_ = plan.block_table.size();
   ports_.backend->Submit(std::move(plan));
   for (SequenceListener* listener : newly_scheduled) listener->OnScheduled();
   return true;
@@ -153,8 +152,10 @@ bool EngineLoop::DrainBackend() {
   return progress;
 }
 
-void EngineLoop::FinishStep(const StepResult& result) {
+void EngineLoop::FinishStep(StepResult& result) {
   in_flight_ = false;
+  spare_plan_ = std::move(result.plan);
+  spare_plan_.Clear();
   std::vector<PlannedRows> planned = std::exchange(planned_, {});
   until_step_ends_.clear();
   absl::Duration took = ports_.clock->Now() - submitted_at_;

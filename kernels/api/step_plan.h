@@ -69,6 +69,18 @@ struct StepPlan {
     BlockIndex to = -1;
   };
   std::vector<BlockCopy> copies;
+
+  // Empties it; keeps the memory of its lists.
+  void Clear() {
+    step = 0;
+    tokens.clear();
+    positions.clear();
+    sequences.clear();
+    block_table.clear();
+    samples.clear();
+    scores.clear();
+    copies.clear();
+  }
 };
 
 struct SampledToken {
@@ -84,6 +96,9 @@ struct StepResult {
   absl::Status status;                // of the whole step
   std::vector<SampledToken> sampled;  // one for each of StepPlan::samples
   std::vector<TokenLogprobs> scored;  // one for each of StepPlan::scores
+  // The step's plan, given back for the memory of its lists: tables of long
+  // contexts are the largest thing that a step would allocate.
+  StepPlan plan;
 };
 
 // KV of layers [0, layers_done) is complete for every row of the step.

@@ -62,6 +62,7 @@ void StepRunner::Loop() {
       Push(StepProgress{plan_.step, layers_done});
     });
     result.step = plan_.step;
+    result.plan = std::move(plan_);
     Push(std::move(result));
   }
 }

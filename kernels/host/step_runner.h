@@ -19,7 +19,7 @@ class StepRunner {
  public:
   // Tells the poller that KV of layers [0, layers_done) is complete.
   using Progress = std::function<void(int layers_done)>;
-  // Runs a step to its end. The plan lives until the result has been polled.
+  // Runs a step to its end. The result takes the plan back to the poller.
   using RunStep =
       std::function<StepResult(const StepPlan& plan, const Progress& progress)>;
 

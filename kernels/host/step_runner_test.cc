@@ -74,6 +74,8 @@ TEST(StepRunnerTest, EventsComeInOrderForEachOfManySteps) {
     const StepResult& result = std::get<StepResult>(events[2]);
     EXPECT_EQ(result.step, step);
     EXPECT_EQ(result.sampled.size(), step % 3);
+    EXPECT_EQ(result.plan.step, step);
+    EXPECT_EQ(result.plan.tokens.size(), step % 3);
   }
   EXPECT_FALSE(runner.Poll().has_value());
 }

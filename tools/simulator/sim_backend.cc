@@ -151,7 +151,9 @@ void SimBackend::Submit(StepPlan plan) {
   plan_ = std::move(plan);
   const Instant end = clock_->Now() + CostOf(plan_);
   step_timer_ = timers_->Schedule(end, [this] {
-    done_ = Run(std::exchange(plan_, StepPlan()));
+    StepPlan plan = std::exchange(plan_, {});
+    done_ = Run(plan);
+    done_->plan = std::move(plan);
     on_done_();
   });
 }

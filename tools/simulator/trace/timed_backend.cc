@@ -64,6 +64,7 @@ void TimedBackend::Submit(StepPlan plan) {
     done_ = true;
     on_done_();
   });
+  result_->plan = std::move(plan);
 }
 
 std::optional<BackendEvent> TimedBackend::Poll() {
