@@ -146,6 +146,9 @@ absl::Status Apply(const penstock::v1::WorkerConfig& config,
                      ParseSize("kv_disk_bytes", config.kv_disk_bytes()));
   }
   if (config.has_kvstore()) options.kvstore = config.kvstore();
+  if (config.has_weights_cache()) {
+    options.weights_cache = config.weights_cache();
+  }
   if (config.has_threads()) options.threads = config.threads();
   if (config.has_backend()) options.backend = config.backend();
   if (config.has_transport()) options.transport = config.transport();
@@ -287,6 +290,11 @@ void AddWorkerFlags(CLI::App& app, WorkerOptions& options, SizeFlags& sizes) {
   app.add_option("--kvstore", options.kvstore,
                  "host:port of a penstock-kvstore, which keeps the same for "
                  "all workers");
+  app.add_option("--weights-cache", options.weights_cache,
+                 "Folder that keeps weights as the kernels take them, for "
+                 "faster starts and for all workers of the host in one piece "
+                 "of memory; auto: penstock in the user's cache folder; off: "
+                 "none");
   app.add_option("--threads", options.threads,
                  "Compute threads; 0: one for each core");
   app.add_option("--host-workers", options.host_workers,

@@ -82,6 +82,8 @@ struct WorkerOptions {
   std::string kv_disk;                // directory for the same; empty: none
   uint64_t kv_disk_bytes = uint64_t{8} << 30;  // each worker's share of it
   std::string kvstore;   // "host:port" of the shared store; empty: none
+  // Folder of packed weights, auto (the user's cache folder) or off.
+  std::string weights_cache = "auto";
   int threads = 0;       // 0: all cores of the host
   int host_workers = 1;  // worker processes that share the host's cores
   // auto, avx512, avx2, scalar, oracle, timer

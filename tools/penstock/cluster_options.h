@@ -33,6 +33,7 @@ struct ClusterOptions {
   std::string kvstore;
   std::string kvstore_memory = "1GiB";  // of its own one
   std::string kvstore_disk;             // the same; directory; empty: none
+  std::string weights_cache = "auto";   // as workers take it
   std::string cluster_key_file;         // made if missing; empty: a new key
   std::string backend = "auto";
   std::optional<int> local_prefill_tokens;

@@ -192,7 +192,8 @@ std::vector<std::string> LocalCluster::WorkerArguments(
       {"--kv-host-memory", options_.kv_host_memory},
       {"--kv-disk", options_.kv_disk},
       {"--kv-disk-bytes", options_.kv_disk_bytes},
-      {"--kvstore", store_}};
+      {"--kvstore", store_},
+      {"--weights-cache", options_.weights_cache}};
   for (const auto& [flag, value] : tiers) {
     if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
   }

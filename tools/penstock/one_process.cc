@@ -67,6 +67,7 @@ absl::StatusOr<WorkerOptions> ForWorker(const ClusterOptions& options,
                      ParseSize("kv-disk-bytes", options.kv_disk_bytes));
   }
   worker.kvstore = options.kvstore;
+  worker.weights_cache = options.weights_cache;
   worker.threads = options.threads;
   worker.backend = options.backend;
   worker.transport = options.transport;

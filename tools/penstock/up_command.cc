@@ -71,6 +71,10 @@ void AddUpCommand(CLI::App& app, Action& action) {
   command->add_option("--kvstore-disk", options->kvstore_disk,
                       "directory of the store that is started; the cluster's "
                       "key is kept there, too");
+  command->add_option("--weights-cache", options->weights_cache,
+                      "folder that keeps weights as the kernels take them, "
+                      "for faster starts; auto: penstock in the user's cache "
+                      "folder; off: none");
   command->add_option("--cluster-key-file", options->cluster_key_file,
                       "key that the cluster shares; made if missing; default: "
                       "a new one each time");

@@ -132,6 +132,7 @@ absl::Status WorkerHost::MakeBackend(std::function<void()> wake) {
   cpu.arena = memory_->arena();
   cpu.threads = options_.threads;
   cpu.path = PathOf(options_.backend);
+  cpu.weights_cache = options_.weights_cache;
   cpu.spin = options_.spin;
   cpu.max_rows = options_.engine.max_rows;
   cpu.max_sequences = options_.engine.max_sequences;

@@ -26,8 +26,9 @@ struct WorkerHostOptions {
   WorkerKey self;
   WorkerRoles roles;
   std::string model_path;
-  std::string model_name;  // empty: the file's or folder's
-  std::string weights;     // see ModelLoadOptions
+  std::string model_name;     // empty: the file's or folder's
+  std::string weights;        // see ModelLoadOptions
+  std::string weights_cache;  // folder of packed weights; empty: none
   std::string cluster_key;
   BackendChoice backend = BackendChoice::kAuto;
   int threads = 1;

@@ -12,6 +12,7 @@
 #include "common/config/command_line.h"
 #include "common/env/real/entropy.h"
 #include "common/peer/error_reason.h"
+#include "common/runtime/load/cache_folder.h"
 #include "common/worker/server/leg_stream.h"
 #include "kvstore/client/remote_tier.h"
 
@@ -114,6 +115,7 @@ WorkerHostOptions WorkerServer::HostOptions(std::string cluster_key) const {
   host.model_path = options_.model;
   host.model_name = options_.model_name;
   host.weights = options_.weights;
+  host.weights_cache = WeightsCacheFolder(options_.weights_cache);
   host.cluster_key = std::move(cluster_key);
   int cores = std::max(1u, std::thread::hardware_concurrency());
   host.threads = options_.threads > 0 ? options_.threads : cores;
