@@ -81,7 +81,7 @@ struct WorkerOptions {
   uint64_t kv_host_memory_bytes = 0;  // for pages that leave it; 0: none
   std::string kv_disk;                // directory for the same; empty: none
   uint64_t kv_disk_bytes = uint64_t{8} << 30;  // each worker's share of it
-  std::string kvstore;   // "host:port" of the shared store; empty: none
+  std::string kvstore;  // "host:port" of the shared store; empty: none
   // Folder of packed weights, auto (the user's cache folder) or off.
   std::string weights_cache = "auto";
   int threads = 0;       // 0: all cores of the host
