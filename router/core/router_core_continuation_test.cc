@@ -444,12 +444,15 @@ class WatchedPolicy : public RoutingPolicy {
   struct Asked {
     RequestFacts facts;  // without its lists
     std::vector<KeptPrefix> kept;
+    size_t chain = 0;
   };
   explicit WatchedPolicy(const RoutingPolicy* usual) : usual_(usual) {}
   absl::StatusOr<Placement> Place(const RequestFacts& request,
                                   const ClusterView& view,
                                   Random& random) const override {
-    asked.push_back({request, {request.kept.begin(), request.kept.end()}});
+    asked.push_back({request,
+                     {request.kept.begin(), request.kept.end()},
+                     request.chain.size()});
     return usual_->Place(request, view, random);
   }
   mutable std::vector<Asked> asked;
@@ -482,6 +485,14 @@ TEST_F(RouterCoreFactsTest, TokensThatAreDeliveredAreNoLongerToCome) {
   EXPECT_EQ(watched_.asked.back().facts.prompt_tokens, 103);
   EXPECT_EQ(watched_.asked.back().facts.max_tokens, 7);
   EXPECT_FALSE(watched_.asked.back().facts.decode_alone);
+}
+
+TEST_F(RouterCoreFactsTest, OneTokenMayFillABlock) {
+  Stream(1, Request(111));
+  EXPECT_EQ(watched_.asked.back().chain, 6u);
+  core_->OnWorkerLost(Leg(d_).worker, absl::UnavailableError("broke"));
+  EXPECT_EQ(watched_.asked.back().facts.prompt_tokens, 112);
+  EXPECT_EQ(watched_.asked.back().chain, 7u);
 }
 
 TEST_F(RouterCoreFactsTest, OfAWorkerOnlyWhatItKeptLastCounts) {

@@ -204,5 +204,19 @@ TEST_F(HandoffCreditTest, NoCreditIsGrantedWhileTheEngineCannotGoOn) {
   EXPECT_TRUE(d2.ended->ok()) << *d2.ended;
 }
 
+// The block that its first own token goes into, if it makes one.
+TEST_F(HandoffCreditTest, ACreditHasRoomToGrowIfMoreIsToCome) {
+  for (int tokens : {1, 2}) {
+    StartSlowPrefill(absl::Seconds(1));
+    Leg p, d;
+    StartPair(Request(1, kPrompt, tokens), p, d);
+    ASSERT_TRUE(RunUntil([&] { return d.accepted; }));
+    const BlockCounts counts = decode_->core().pool().counts();
+    EXPECT_EQ(counts.in_transfer, kPrompt / kBlockTokens);
+    EXPECT_EQ(counts.active, tokens - 1);
+    ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+  }
+}
+
 }  // namespace
 }  // namespace penstock

@@ -143,6 +143,30 @@ TEST_F(HandoffTest, ADeferredAnswersTextIsWhole) {
   EXPECT_EQ(d.text, text);
 }
 
+TEST_F(HandoffTest, TokensOfASearchComeWithTheirLogprobs) {
+  GenerateRequest request = Request(1, 100, 6);
+  request.beam.width = 2;
+  for (int shown : {-1, 0, 3}) {
+    request.id = RequestId(5 + shown);
+    request.sampling.logprobs = shown;
+    Leg p, d;
+    StartPair(request, p, d);
+    ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+    ASSERT_EQ(d.tokens.size(), 6u);
+    std::vector<TokenId> before = request.prompt;
+    for (size_t i = 0; i < d.tokens.size(); ++i) {
+      const TokenLogprobs truth =
+          SimModel::Compare(SimModel::StateOf(before), d.tokens[i], shown);
+      EXPECT_EQ(d.logprobs[0][i].logprob, shown < 0 ? 0 : truth.logprob);
+      EXPECT_EQ(d.logprobs[0][i].top.size(), std::max(shown, 0) + 0u);
+      if (shown > 0) {
+        EXPECT_EQ(d.logprobs[0][i].top, truth.top);
+      }
+      before.push_back(d.tokens[i]);
+    }
+  }
+}
+
 // Three beams over 40 tokens of prompt and 20 more: two full blocks together,
 // of each two of its own and room for a copy, and the reserve.
 TEST_F(HandoffTest, BeamsNeedRoomForAllAtOnce) {
