@@ -161,7 +161,17 @@ uint64_t PrefixIndex::ExpectedSequence(WorkerSlot worker) const {
 
 void PrefixIndex::Predict(WorkerSlot worker, absl::Span<const BlockHash> chain,
                           Instant now) {
-  if (Find(worker) != nullptr) predicted_.Add(worker, chain, now);
+  if (Find(worker) == nullptr) return;
+  PrefixMatch said(alive_);
+  tree_.Match(chain, said.levels());
+  said.EndTree();
+  if (said.BlocksOf(worker) == static_cast<int>(chain.size())) return;
+  predicted_.Add(worker, chain, now);
+}
+
+void PrefixIndex::Withdraw(WorkerSlot worker,
+                           absl::Span<const BlockHash> chain) {
+  if (Find(worker) != nullptr) predicted_.Withdraw(worker, chain);
 }
 
 PrefixMatch PrefixIndex::Match(absl::Span<const BlockHash> chain) const {

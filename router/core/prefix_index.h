@@ -66,9 +66,13 @@ class PrefixIndex {
   uint64_t ExpectedSequence(WorkerSlot worker) const;
 
   // A request was sent to the worker, which will hold the chain: counts in
-  // matches for a while. Unknown workers are a no-op.
+  // matches for a while, unless the worker has said that it holds all of it.
+  // Unknown workers are a no-op.
   void Predict(WorkerSlot worker, absl::Span<const BlockHash> chain,
                Instant now);
+  // It will not, as far as is known: all that is predicted of the chain for the
+  // worker is forgotten. What it said is not touched.
+  void Withdraw(WorkerSlot worker, absl::Span<const BlockHash> chain);
   // Forgets predictions that are past their time; Predict does it too.
   void ExpirePredictions(Instant now) { predicted_.Expire(now); }
 

@@ -125,6 +125,31 @@ TEST(PrefixIndexTest, PredictionsCountForAWhile) {
   EXPECT_THAT(MatchOf(index, HashChain(100, 9)), ElementsAre(Holding{kA, 3}));
 }
 
+TEST(PrefixIndexTest, PredictionsCanBeWithdrawn) {
+  PrefixIndex index;
+  IndexFeed a(index), b(index);
+  const Instant now = Instant::FromNanos(1);
+  ASSERT_TRUE(a.StoreRoot(HashChain(100, 3)).ok());
+  index.Predict(kA, HashChain(100, 6), now);
+  index.Predict(kB, HashChain(100, 5), now);
+  index.Withdraw(kB, HashChain(100, 9));
+  EXPECT_THAT(MatchOf(index, HashChain(100, 9)), ElementsAre(Holding{kA, 6}));
+  index.Withdraw(kA, HashChain(100, 9));
+  EXPECT_THAT(MatchOf(index, HashChain(100, 9)), ElementsAre(Holding{kA, 3}));
+  index.Withdraw(99, HashChain(100, 9));
+}
+
+TEST(PrefixIndexTest, WhatAWorkerSaidNeedsNoPrediction) {
+  PrefixIndex index;
+  IndexFeed a(index);
+  ASSERT_TRUE(a.StoreRoot(HashChain(100, 6)).ok());
+  index.Predict(kA, HashChain(100, 6), Instant::FromNanos(1));
+  ASSERT_TRUE(a.Remove({BlockHash(105)}).ok());
+  EXPECT_THAT(MatchOf(index, HashChain(100, 6)), ElementsAre(Holding{kA, 5}));
+  ASSERT_TRUE(index.Replace(kA, {50, {}}).ok());
+  EXPECT_TRUE(index.Match(HashChain(100, 6)).empty());
+}
+
 TEST(PrefixIndexTest, ADeadWorkersPredictionsAreNotTheNextOnes) {
   PrefixIndex index;
   IndexFeed a(index);

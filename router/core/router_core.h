@@ -168,6 +168,7 @@ class RouterCore {
   struct Request {
     GenerateRequest request;
     std::vector<BlockHash> chain;  // of the tokens that an attempt begins with
+    bool handed = false;           // the decode worker has had them
     ClientSink* client = nullptr;
     Instant submitted, began, deadline, last_frame;
     TimerId deadline_timer = 0;
@@ -260,6 +261,7 @@ class RouterCore {
   void ArmGrace(Request& request, absl::Duration grace);
   void CancelLegs(Attempt& attempt);
   // Legs of a complete answer end by themselves, or are cancelled in a while.
+  void WithdrawPredictions(const Request& r);
   void LetEnd(Attempt& attempt);
   void WatchEnding();
   void OnEndingDue();

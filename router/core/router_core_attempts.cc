@@ -1,6 +1,7 @@
 // How RouterCore carries attempts out: placing, relaying, ending.
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/peer/error_reason.h"
@@ -39,6 +40,7 @@ absl::StatusOr<Placement> RouterCore::Place(
       facts.prompt_tokens == prompt && r.delivered.tokens() > 0;
   facts.avoid = avoid;
   facts.record = journal_.WantsRecord();
+  workers_.ExpirePredictions();
   return ports_.policy->Place(facts, workers_.view(), *ports_.random);
 }
 
@@ -140,6 +142,11 @@ void RouterCore::Start(Request& r, const Placement& placement) {
                    leg->worker, ports_.clock->Now());
   }
   FollowGuard();
+  // Whoever computes the prompt has it soon, the next request behind it finds
+  // it; who is handed it has nothing before that.
+  workers_.Predict(prefill.has_value() ? prefill->worker : decode.worker,
+                   r.chain);
+  r.handed = !prefill.has_value();
   r.attempt.emplace(facts.attempt, std::move(decode), std::move(prefill),
                     merge);
   ports_.probe->RequestPlaced(facts);
@@ -175,6 +182,10 @@ void RouterCore::OnLegAccepted(LegId leg) {
 void RouterCore::OnLegFrame(LegId leg, TokenFrame frame) {
   LegKind kind;
   if (Request* r = OwnerOf(leg, &kind)) {
+    if (kind == LegKind::kDecode && !r->attempt->ended() &&
+        !std::exchange(r->handed, true)) {
+      workers_.Predict(r->attempt->decode().worker, r->chain);
+    }
     Execute(*r, r->attempt->OnFrame(kind, std::move(frame)));
     if (!again_.empty()) Pump();  // the retry budget may have room now
   }
@@ -225,6 +236,7 @@ void RouterCore::Execute(Request& r, AttemptStep step) {
         End(r, step.status);
       } else {
         CancelLegs(*r.attempt);
+        WithdrawPredictions(r);
         Judge(r, &step);
         OnAttemptFailed(r, step);
       }
@@ -276,6 +288,15 @@ void RouterCore::CancelLegs(Attempt& attempt) {
   for (LegId leg : attempt.TakeCancellable()) ports_.legs->Cancel(leg);
 }
 
+// Its workers need not come to hold the prompt; others that they serve may
+// predict it again.
+void RouterCore::WithdrawPredictions(const Request& r) {
+  workers_.Withdraw(r.attempt->decode().worker, r.chain);
+  if (const auto& prefill = r.attempt->prefill(); prefill.has_value()) {
+    workers_.Withdraw(prefill->worker, r.chain);
+  }
+}
+
 void RouterCore::LetEnd(Attempt& attempt) {
   const Instant until = ports_.clock->Now() + options_.await_grace;
   for (LegId leg : attempt.TakeCancellable()) ending_.emplace_back(until, leg);
@@ -312,7 +333,10 @@ void RouterCore::Abort(Request& r, const absl::Status& status) {
     const bool goes_on = !r.attempt->ended();
     CancelLegs(*r.attempt);
     r.attempt->Abandon();
-    if (goes_on) Judge(r, nullptr);
+    if (goes_on) {
+      WithdrawPredictions(r);
+      Judge(r, nullptr);
+    }
   }
   End(r, status);
 }

@@ -61,7 +61,8 @@ WorkerRegistry::WorkerRegistry(const Options& options, const Clock& clock,
       clock_(clock),
       timers_(timers),
       on_lost_(std::move(on_lost)),
-      on_suspect_(std::move(on_suspect)) {
+      on_suspect_(std::move(on_suspect)),
+      prefixes_(options.prefixes) {
   view_.prefixes = &prefixes_;
 }
 
@@ -250,6 +251,18 @@ void WorkerRegistry::NotePlaced(LegKind leg, uint64_t session,
   const WorkerView* view = Find(worker);
   CHECK(view != nullptr) << "no worker " << worker.name;
   view_.memory.Note(leg, session, {view->slot, worker.incarnation});
+}
+
+void WorkerRegistry::Predict(const WorkerKey& worker,
+                             absl::Span<const BlockHash> chain) {
+  const WorkerView* view = Find(worker);
+  if (view != nullptr) prefixes_.Predict(view->slot, chain, clock_.Now());
+}
+
+void WorkerRegistry::Withdraw(const WorkerKey& worker,
+                              absl::Span<const BlockHash> chain) {
+  const WorkerView* view = Find(worker);
+  if (view != nullptr) prefixes_.Withdraw(view->slot, chain);
 }
 
 void WorkerRegistry::Veto(LegKind leg, const WorkerKey& worker, bool vetoed) {

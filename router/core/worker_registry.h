@@ -72,6 +72,7 @@ class WorkerRegistry {
     // full; more wait in the router, where the order can still change.
     int requests_per_sequence = 2;
     WorkEstimate work = {};  // as the policy predicts it
+    PrefixIndex::Options prefixes = {};
   };
   // Runs for each worker that is lost, whatever the cause, after the registry
   // has forgotten it.
@@ -124,6 +125,14 @@ class WorkerRegistry {
   // The legs of a request of `session` (0: of none) are placed there from now
   // on. Precondition: as Reserve.
   void NotePlaced(LegKind leg, uint64_t session, const WorkerKey& worker);
+
+  // The worker computes the chain or has been handed it, and will hold it: the
+  // view says so until the worker does, at most for a few seconds. Withdraw: it
+  // will not, after all. Unknown workers: no-op.
+  void Predict(const WorkerKey& worker, absl::Span<const BlockHash> chain);
+  void Withdraw(const WorkerKey& worker, absl::Span<const BlockHash> chain);
+  // Takes predictions that are past their time out of the view.
+  void ExpirePredictions() { prefixes_.ExpirePredictions(clock_.Now()); }
 
   // From now on no leg of the kind goes to the worker, or may again. Unknown
   // workers: no-op.

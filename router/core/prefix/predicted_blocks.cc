@@ -38,6 +38,13 @@ void PredictedBlocks::Remove(WorkerSlot slot, BlockHash hash) {
   }
 }
 
+void PredictedBlocks::Withdraw(WorkerSlot slot,
+                               absl::Span<const BlockHash> chain) {
+  if (blocks() == 0) return;
+  // From the end, where runs grow shorter without being split.
+  for (size_t i = chain.size(); i > 0; --i) Remove(slot, chain[i - 1]);
+}
+
 void PredictedBlocks::Clear(WorkerSlot slot) {
   for (RunTree& tree : generations_) tree.Clear(slot);
 }

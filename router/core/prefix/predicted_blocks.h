@@ -31,6 +31,8 @@ class PredictedBlocks {
   void Expire(Instant now);
   // It said that it does not hold this.
   void Remove(WorkerSlot slot, BlockHash hash);
+  // It will not hold the chain.
+  void Withdraw(WorkerSlot slot, absl::Span<const BlockHash> chain);
   // It will hold nothing.
   void Clear(WorkerSlot slot);
 

@@ -27,13 +27,21 @@ absl::string_view NameOf(const CacheEvent& event) {
 PrefixExercise::PrefixExercise(uint64_t seed) : random_(seed) {}
 
 std::vector<std::string> PrefixExercise::Outcomes() {
-  return {"worker added",       "worker removed",
-          "predicted",          "time passed",
-          "stored OK",          "stored OUT_OF_RANGE",
-          "stored NOT_FOUND",   "stored FAILED_PRECONDITION",
-          "removed OK",         "removed OUT_OF_RANGE",
-          "cleared OK",         "replaced OK",
-          "replaced NOT_FOUND", "replaced INVALID_ARGUMENT"};
+  return {"worker added",
+          "worker removed",
+          "predicted",
+          "time passed",
+          "withdrawn",
+          "stored OK",
+          "stored OUT_OF_RANGE",
+          "stored NOT_FOUND",
+          "stored FAILED_PRECONDITION",
+          "removed OK",
+          "removed OUT_OF_RANGE",
+          "cleared OK",
+          "replaced OK",
+          "replaced NOT_FOUND",
+          "replaced INVALID_ARGUMENT"};
 }
 
 void PrefixExercise::StartEpisode() {
@@ -82,7 +90,8 @@ std::string PrefixExercise::Operate() {
   const WorkerSlot slot =
       random_.Below(500) == 0 ? index_->slot_limit() : RandomWorker();
   if (choice < 60) return Replace(slot);
-  if (choice < 160) return Predict(slot);
+  if (choice < 140) return Predict(slot);
+  if (choice < 160) return Withdraw(slot);
   if (choice < 200) {
     clock_.Advance(absl::Milliseconds(random_.Below(2000)));
     index_->ExpirePredictions(clock_.Now());
@@ -190,6 +199,14 @@ std::string PrefixExercise::Predict(WorkerSlot slot) {
   index_->Predict(slot, path, clock_.Now());
   oracle_->Predict(slot, path, clock_.Now());
   return "predicted";
+}
+
+std::string PrefixExercise::Withdraw(WorkerSlot slot) {
+  const std::vector<BlockHash> path =
+      forest_->PathTo(forest_->RandomNode(random_));
+  index_->Withdraw(slot, path);
+  oracle_->Withdraw(slot, path);
+  return "withdrawn";
 }
 
 WorkerSlot PrefixExercise::RandomWorker() {

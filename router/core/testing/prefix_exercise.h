@@ -39,6 +39,7 @@ class PrefixExercise {
   std::string Apply(WorkerSlot slot);
   std::string Replace(WorkerSlot slot);
   std::string Predict(WorkerSlot slot);
+  std::string Withdraw(WorkerSlot slot);
   // An event of this worker that is probably right.
   CacheEvent RandomEvent(WorkerSlot slot);
   BlocksRemoved RandomRemoval(WorkerSlot slot);

@@ -76,11 +76,22 @@ void PrefixOracle::Predict(WorkerSlot slot, std::vector<BlockHash> chain,
                            Instant now) {
   auto it = workers_.find(slot);
   if (it == workers_.end()) return;
+  const int said = Walk(chain, it->second.blocks);
+  if (said == static_cast<int>(chain.size())) return;
   auto& predicted = it->second.predicted;
   std::erase_if(predicted, [&](const auto& entry) {
     return now >= entry.first + 2 * lifetime_;
   });
   predicted.push_back({now, {chain.begin(), chain.end()}});
+}
+
+void PrefixOracle::Withdraw(WorkerSlot slot,
+                            absl::Span<const BlockHash> chain) {
+  auto it = workers_.find(slot);
+  if (it == workers_.end()) return;
+  for (BlockHash hash : chain) {
+    for (auto& [time, predicted] : it->second.predicted) predicted.erase(hash);
+  }
 }
 
 PrefixOracle::Depth PrefixOracle::DepthOf(WorkerSlot slot,

@@ -30,6 +30,7 @@ class PrefixOracle {
   absl::StatusCode Apply(WorkerSlot slot, const CacheEvent& event);
   absl::StatusCode Replace(WorkerSlot slot, const CacheSnapshot& snapshot);
   void Predict(WorkerSlot slot, std::vector<BlockHash> chain, Instant now);
+  void Withdraw(WorkerSlot slot, absl::Span<const BlockHash> chain);
 
   // Leading blocks that the worker holds: by what it said, and the least and
   // the most that a match may say.
