@@ -114,7 +114,8 @@ class DrainTest(unittest.TestCase):
             self.assertFalse(exists(one.servers['router']['pid']))
 
     def test_two_routers_serve_and_one_is_killed(self):
-        with cluster.Cluster('--routers', '2') as one:
+        # Neither has a page of metrics.
+        with cluster.Cluster('--routers', '2', '--metrics', '') as one:
             fields = {'text': 'Hello',
                       'stop': {'max_tokens': 5, 'ignore_eos': True}}
             self.assertEqual(one.grpc, one.servers['router-0']['grpc'])

@@ -1,5 +1,8 @@
+#include <algorithm>
+#include <cstdint>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,13 +24,15 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr int kDefaultRequests = 64;
+
 struct Options {
   std::string server = kDefaultServer;
   double rate = 0;
-  int requests = 64;
+  std::optional<int> requests;
   int concurrency = 0;
   std::string trace;
-  double speed = 1;
+  double scale = 1;
   int input_tokens = 200;
   int output_tokens = 64;
   uint64_t seed = 1;
@@ -48,20 +53,26 @@ absl::StatusOr<std::vector<PlannedRequest>> Plan(
   if (!options.trace.empty()) {
     ASSIGN_OR_RETURN(const std::vector<TraceRequest> trace,
                      ReadTraceFile(options.trace));
-    return PlanTrace(trace, options.requests, options.speed, limits);
+    return PlanTrace(trace,
+                     options.requests.value_or(static_cast<int>(trace.size())),
+                     options.scale, limits);
   }
   SeededRandom random(options.seed);
-  return PlanUniform({options.requests, options.rate, options.input_tokens,
-                      options.output_tokens},
+  return PlanUniform({options.requests.value_or(kDefaultRequests), options.rate,
+                      options.input_tokens, options.output_tokens},
                      limits, random);
 }
 
 void PrintTable(const Json& summary) {
   std::cout << absl::StrFormat(
-      "%d requests, %d failed, %.1f s\n%.1f output tokens/s, %.2f requests/s, "
-      "goodput %.2f requests/s\n\n%-8s %10s %10s %10s %10s\n",
+      "%d requests, %d failed, %d cut to the model's context, %.1f s\n"
+      "%d prompt tokens, %.1f%% of them cached\n"
+      "%.1f output tokens/s, %.2f requests/s, goodput %.2f requests/s\n\n"
+      "%-8s %10s %10s %10s %10s\n",
       summary["requests"].get<int>(), summary["failed"].get<int>(),
-      summary["elapsed_s"].get<double>(),
+      summary["cut"].get<int>(), summary["elapsed_s"].get<double>(),
+      summary["prompt_tokens"].get<int64_t>(),
+      100 * summary["hit_rate"].get<double>(),
       summary["output_tokens_per_s"].get<double>(),
       summary["requests_per_s"].get<double>(),
       summary["goodput_rps"].get<double>(), "ms", "p50", "p90", "p99", "max");
@@ -84,8 +95,11 @@ absl::Status BenchServe(const Options& options) {
   LoadGenerator generator(
       client, {options.concurrency, absl::Seconds(options.timeout_seconds)});
   const LoadGenerator::Result result = generator.Run(plan);
-  const Json summary =
+  Json summary =
       SummarizeLoad(result.records, options.level, result.elapsed_ms);
+  summary["cut"] =
+      std::count_if(plan.begin(), plan.end(),
+                    [](const PlannedRequest& request) { return request.cut; });
   if (!result.first_error.empty()) {
     std::cerr << "penstock: the first failure: " << result.first_error << "\n";
   }
@@ -111,16 +125,20 @@ void AddBenchServeCommand(CLI::App& bench, Action& action) {
       ->add_option("--rate", options->rate,
                    "requests a second, open loop; 0: all at once")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--requests", options->requests, "how many")
+  command
+      ->add_option("--requests", options->requests,
+                   "how many; default 64, or all of the trace")
       ->check(CLI::Range(1, 1'000'000));
   command
       ->add_option("--concurrency", options->concurrency,
                    "that run at once at most; 0: no bound")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--trace", options->trace,
-                      "JSON Lines of timestamp (ms), input_length, "
-                      "output_length, hash_ids");
-  command->add_option("--speed", options->speed, "of the trace's clock")
+                      "recorded load to send, as tools/trace reads them; what "
+                      "shares a hash id shares its tokens");
+  command
+      ->add_option("--scale,--speed", options->scale,
+                   "so many times the trace's arrivals a second")
       ->check(CLI::PositiveNumber);
   command->add_option("--input-len", options->input_tokens, "prompt tokens")
       ->check(CLI::Range(1, 1 << 20));

@@ -55,7 +55,7 @@ Json SummarizeLoad(const std::vector<RequestRecord>& records,
                    const ServiceLevel& level, double elapsed_ms) {
   std::vector<double> ttft, itl, tpot, e2e;
   int failed = 0, good = 0;
-  int64_t output_tokens = 0, prompt_tokens = 0;
+  int64_t output_tokens = 0, prompt_tokens = 0, cached_tokens = 0;
   for (const RequestRecord& record : records) {
     if (record.failed || record.frame_ms.empty()) {
       ++failed;
@@ -63,6 +63,7 @@ Json SummarizeLoad(const std::vector<RequestRecord>& records,
     }
     output_tokens += Tokens(record);
     prompt_tokens += record.prompt_tokens;
+    cached_tokens += record.cached_tokens;
     ttft.push_back(record.frame_ms.front() - record.due_ms);
     for (size_t i = 1; i < record.frame_ms.size(); ++i) {
       itl.push_back(record.frame_ms[i] - record.frame_ms[i - 1]);
@@ -77,18 +78,22 @@ Json SummarizeLoad(const std::vector<RequestRecord>& records,
   auto rate = [seconds](double count) {
     return seconds > 0 ? count / seconds : 0.0;
   };
-  return {{"requests", records.size()},
-          {"failed", failed},
-          {"elapsed_s", seconds},
-          {"prompt_tokens", prompt_tokens},
-          {"output_tokens", output_tokens},
-          {"requests_per_s", rate(static_cast<double>(e2e.size()))},
-          {"output_tokens_per_s", rate(static_cast<double>(output_tokens))},
-          {"ttft_ms", Percentiles(ttft)},
-          {"itl_ms", Percentiles(itl)},
-          {"tpot_ms", Percentiles(tpot)},
-          {"e2e_ms", Percentiles(e2e)},
-          {"goodput_rps", rate(good)}};
+  return {
+      {"requests", records.size()},
+      {"failed", failed},
+      {"elapsed_s", seconds},
+      {"prompt_tokens", prompt_tokens},
+      {"output_tokens", output_tokens},
+      {"hit_rate", prompt_tokens == 0 ? 0.0
+                                      : static_cast<double>(cached_tokens) /
+                                            static_cast<double>(prompt_tokens)},
+      {"requests_per_s", rate(static_cast<double>(e2e.size()))},
+      {"output_tokens_per_s", rate(static_cast<double>(output_tokens))},
+      {"ttft_ms", Percentiles(ttft)},
+      {"itl_ms", Percentiles(itl)},
+      {"tpot_ms", Percentiles(tpot)},
+      {"e2e_ms", Percentiles(e2e)},
+      {"goodput_rps", rate(good)}};
 }
 
 }  // namespace penstock

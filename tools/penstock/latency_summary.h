@@ -17,6 +17,7 @@ struct RequestRecord {
   double due_ms = 0;
   bool failed = false;
   int prompt_tokens = 0;
+  int cached_tokens = 0;          // of them, found in a prefix cache
   std::vector<double> frame_ms;   // arrival of each frame that had tokens
   std::vector<int> frame_tokens;  // tokens of each of those
   double end_ms = 0;
@@ -29,8 +30,8 @@ struct ServiceLevel {
 
 // The document of `penstock bench serve --json`. Times to first token, between
 // tokens (gaps between frames), per output token (mean of a request after its
-// first) and end to end, of the requests that did not fail; rates over
-// `elapsed_ms`.
+// first) and end to end, the share of their prompt tokens that were cached, of
+// the requests that did not fail; rates over `elapsed_ms`.
 nlohmann::json SummarizeLoad(const std::vector<RequestRecord>& records,
                              const ServiceLevel& level, double elapsed_ms);
 

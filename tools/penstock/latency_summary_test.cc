@@ -24,6 +24,7 @@ RequestRecord Steady(double due_ms, int later_frames) {
   RequestRecord record;
   record.due_ms = due_ms;
   record.prompt_tokens = 5;
+  record.cached_tokens = 4;
   record.frame_ms = {due_ms + 10};
   record.frame_tokens = {1};
   for (int i = 1; i <= later_frames; ++i) {
@@ -37,12 +38,14 @@ RequestRecord Steady(double due_ms, int later_frames) {
 TEST(SummarizeLoadTest, ClosedForm) {
   RequestRecord failed;
   failed.failed = true;
+  failed.prompt_tokens = failed.cached_tokens = 100;
   const nlohmann::json summary =
       SummarizeLoad({Steady(0, 3), Steady(100, 3), failed}, {}, 2000);
   EXPECT_EQ(summary["requests"], 3);
   EXPECT_EQ(summary["failed"], 1);
   EXPECT_EQ(summary["output_tokens"], 14);
   EXPECT_EQ(summary["prompt_tokens"], 10);
+  EXPECT_EQ(summary["hit_rate"], 0.8);
   EXPECT_EQ(summary["output_tokens_per_s"], 7.0);
   EXPECT_EQ(summary["requests_per_s"], 1.0);
   EXPECT_EQ(summary["goodput_rps"], 1.0);
@@ -69,6 +72,7 @@ TEST(SummarizeLoadTest, NothingHappened) {
   const nlohmann::json summary = SummarizeLoad({}, {}, 0);
   EXPECT_EQ(summary["output_tokens_per_s"], 0.0);
   EXPECT_EQ(summary["ttft_ms"]["p99"], 0.0);
+  EXPECT_EQ(summary["hit_rate"], 0.0);
 }
 
 }  // namespace

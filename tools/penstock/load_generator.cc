@@ -48,6 +48,10 @@ class LoadGenerator::Call
       record_.frame_ms.push_back(MillisecondsSince(start_));
       record_.frame_tokens.push_back(tokens);
     }
+    if (response_.frame().has_usage()) {
+      record_.cached_tokens =
+          static_cast<int>(response_.frame().usage().cached_tokens());
+    }
     StartRead(&response_);
   }
 

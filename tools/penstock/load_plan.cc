@@ -24,10 +24,15 @@ std::vector<TokenId> RandomTokens(int count, const LoadLimits& limits,
 PlannedRequest PlanRequest(const TraceRequest& recorded, uint64_t number,
                            const LoadLimits& limits) {
   PlannedRequest request;
+  // The prompt gives way to the answer, up to half of the context.
+  request.output_tokens = std::clamp(recorded.output_tokens, 1,
+                                     std::max(1, limits.context_length / 2));
   const int length =
-      std::clamp(recorded.input_tokens, 1, limits.max_prompt_tokens);
-  request.output_tokens =
-      std::clamp(recorded.output_tokens, 1, limits.context_length - length);
+      std::clamp(recorded.input_tokens, 1,
+                 std::min(limits.max_prompt_tokens,
+                          limits.context_length - request.output_tokens));
+  request.cut = length < recorded.input_tokens ||
+                request.output_tokens < recorded.output_tokens;
   size_t block = 0;
   while (static_cast<int>(request.prompt.size()) < length) {
     // What has no hash is this request's own.

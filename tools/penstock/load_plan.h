@@ -14,6 +14,7 @@ struct PlannedRequest {
   double due_ms = 0;  // from the start
   std::vector<TokenId> prompt;
   int output_tokens = 0;
+  bool cut = false;  // to what the model allows
 };
 
 // What a served model allows; longer requests of a trace are cut to it.

@@ -62,9 +62,24 @@ TEST(PlanTraceTest, EqualHashesAreEqualTokens) {
 }
 
 TEST(PlanTraceTest, CutsToWhatTheModelAllows) {
-  const auto plan = PlanTrace({Recorded({}, 9000, 900)}, 9, 1, kLimits);
-  EXPECT_EQ(plan[0].prompt.size(), 2000u);
-  EXPECT_EQ(plan[0].output_tokens, 48);
+  auto plan_of = [](int input, int output) {
+    return PlanTrace({Recorded({}, input, output)}, 9, 1, kLimits)[0];
+  };
+  // The prompt makes room for the answer, which gets half of it all.
+  PlannedRequest request = plan_of(9000, 900);
+  EXPECT_EQ(request.prompt.size(), 2048u - 900);
+  EXPECT_EQ(request.output_tokens, 900);
+  EXPECT_TRUE(request.cut);
+  request = plan_of(9000, 3000);
+  EXPECT_EQ(request.prompt.size(), 1024u);
+  EXPECT_EQ(request.output_tokens, 1024);
+  request = plan_of(9000, 10);
+  EXPECT_EQ(request.prompt.size(), 2000u);
+  EXPECT_TRUE(request.cut);
+  request = plan_of(2000, 48);
+  EXPECT_EQ(request.prompt.size(), 2000u);
+  EXPECT_EQ(request.output_tokens, 48);
+  EXPECT_FALSE(request.cut);
 }
 
 }  // namespace

@@ -38,7 +38,6 @@ absl::Status DidNotStart(const ProcessGroup::Member& member) {
       member.last_line.empty() ? "" : absl::StrCat(": ", member.last_line)));
 }
 
-// As one argument, so that an empty value stays one.
 std::string Flag(absl::string_view name, absl::string_view value) {
   return absl::StrCat("--", name, "=", value);
 }
@@ -48,7 +47,17 @@ std::string StoreTransport(const std::string& transport) {
   return transport == "inproc" ? "auto" : transport;
 }
 
-// Gives a flag that is there another value.
+// An empty value has to be an argument of its own: else the next one is taken.
+void AddFlag(std::vector<std::string>& arguments, const std::string& name,
+             const std::string& value) {
+  if (value.empty()) {
+    arguments.insert(arguments.end(), {absl::StrCat("--", name), ""});
+  } else {
+    arguments.push_back(Flag(name, value));
+  }
+}
+
+// Gives a flag that is there, with a value, another one.
 void SetFlag(std::vector<std::string>& arguments, absl::string_view name,
              absl::string_view value) {
   const auto given = std::find_if(
@@ -134,10 +143,10 @@ std::vector<std::string> LocalCluster::RouterArguments(int router) const {
   auto listen = [&](const std::string& address) {
     return router == 0 || address.empty() ? address : AnyPortOf(address);
   };
-  std::vector<std::string> arguments = {
-      Flag("grpc", listen(options_.grpc)),
-      Flag("metrics", listen(options_.metrics)),
-      Flag("http", listen(options_.http))};
+  std::vector<std::string> arguments;
+  AddFlag(arguments, "grpc", listen(options_.grpc));
+  AddFlag(arguments, "metrics", listen(options_.metrics));
+  AddFlag(arguments, "http", listen(options_.http));
   if (!options_.router_config.empty()) {
     arguments.push_back(Flag("config", options_.router_config));
   }
@@ -297,8 +306,10 @@ std::vector<std::string> LocalCluster::ArgumentsAgain(Server& server) {
   const bool same =
       TakeAddresses(server) || server.role == kRouter || server.role == kStore;
   SetFlag(arguments, "grpc", same ? server.grpc : kAnyPort);
-  SetFlag(arguments, "metrics", same ? server.metrics : kAnyPort);
-  if (server.role == kRouter) SetFlag(arguments, "http", server.http);
+  if (!server.metrics.empty()) {
+    SetFlag(arguments, "metrics", same ? server.metrics : kAnyPort);
+  }
+  if (!server.http.empty()) SetFlag(arguments, "http", server.http);
   return arguments;
 }
 
