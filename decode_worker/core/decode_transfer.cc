@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/sometimes.h"
-#include "common/engine/resume.h"
 #include "common/peer/error_reason.h"
 
 namespace penstock {
@@ -269,29 +268,6 @@ void DecodeTransfer::YieldWhenActive() {
 }
 
 // --- ending ---------------------------------------------------------------
-
-void DecodeTransfer::OnAbort(const Abort& message) {
-  if (state_ >= DecodeState::kCommitted) return;
-  offer_.reset();  // the peer knows: nothing more to tell it
-  if (message.code == absl::StatusCode::kOk) {
-    // The first token ended the request, nothing is left to decode.
-    Fail(absl::OkStatus());
-    return;
-  }
-  absl::Status status = MakeError(ErrorReason::kTransferFailed,
-                                  absl::StrCat("prefill worker ", peer_.name,
-                                               " gave up: ", message.reason));
-  if (WorthKeeping(message.code)) {
-    FailKeeping(status);
-  } else {
-    Fail(status);
-  }
-}
-
-void DecodeTransfer::OnFenceAck() {
-  // Poll sees it, after what has landed.
-  fence_acked_ = true;
-}
 
 void DecodeTransfer::OnPeerLost(const absl::Status& why) {
   if (state_ >= DecodeState::kCommitted) return;

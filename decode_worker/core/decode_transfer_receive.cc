@@ -18,6 +18,29 @@ void DecodeTransfer::OnRenew() {
   if (state_ < DecodeState::kCommitted) lease_.Refresh();
 }
 
+void DecodeTransfer::OnAbort(const Abort& message) {
+  if (state_ >= DecodeState::kCommitted) return;
+  offer_.reset();  // the peer knows: nothing more to tell it
+  if (message.code == absl::StatusCode::kOk) {
+    // The first token ended the request, nothing is left to decode.
+    Fail(absl::OkStatus());
+    return;
+  }
+  absl::Status status = MakeError(ErrorReason::kTransferFailed,
+                                  absl::StrCat("prefill worker ", peer_.name,
+                                               " gave up: ", message.reason));
+  if (WorthKeeping(message.code)) {
+    FailKeeping(status);
+  } else {
+    Fail(status);
+  }
+}
+
+void DecodeTransfer::OnFenceAck() {
+  // Poll sees it, after what has landed.
+  fence_acked_ = true;
+}
+
 void DecodeTransfer::OnArrival(TransportKind via, const PageArrival& arrival) {
   // A page may be written more than once until the fence: sent again after its
   // post expired, or over another transport. That must not change it.
