@@ -3,8 +3,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/base/id.h"
 #include "common/model/block_ref.h"
+#include "common/model/kv_type.h"
 #include "common/model/model_spec.h"
 
 namespace penstock {
@@ -18,7 +21,11 @@ constexpr Int BlocksFor(Int positions) {
   return (positions + kBlockTokens - 1) / kBlockTokens;
 }
 
-enum class KvType { kF16, kF32 };
+constexpr const KvTypeTraits& Traits(KvType type) {
+  return kKvTypes[static_cast<int>(type)];
+}
+// Names as in flags; INVALID_ARGUMENT lists the known ones.
+absl::StatusOr<KvType> ParseKvType(absl::string_view name);
 
 // A run of layers [first, last).
 struct LayerRange {
@@ -47,6 +54,8 @@ struct KvLayout {
 
   static KvLayout For(const ModelSpec& spec, KvType type);
 
+  // Of one KV head in one layer of a block; a backend may mix them otherwise.
+  KvHeadLayout head() const;
   uint64_t key_bytes() const;    // K of one block in one layer; V follows it
   uint64_t layer_bytes() const;  // K and V of one block in one layer
   uint64_t block_bytes() const { return layer_bytes() * layers; }

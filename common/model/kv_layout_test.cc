@@ -27,6 +27,53 @@ TEST(KvLayoutTest, Sizes) {
   EXPECT_EQ(KvLayout::For(Spec(), KvType::kF32).block_bytes(), 737280u);
 }
 
+// Bytes of one head: 64 dimensions of 16 tokens, K and V; scales of 2 bytes,
+// one for 64 dimensions (int8) or 32 (int4).
+TEST(KvLayoutTest, SizesOfSmallTypes) {
+  const auto head_bytes = [](KvType type) {
+    return KvLayout::For(Spec(), type).head().bytes;
+  };
+  EXPECT_EQ(head_bytes(KvType::kF32), 8192u);
+  EXPECT_EQ(head_bytes(KvType::kF16), 4096u);
+  EXPECT_EQ(head_bytes(KvType::kBf16), 4096u);
+  EXPECT_EQ(head_bytes(KvType::kFp8), 2048u);
+  EXPECT_EQ(head_bytes(KvType::kInt8), 2048u + 2 * 32);
+  EXPECT_EQ(head_bytes(KvType::kInt4), 1024u + 4 * 32);
+  EXPECT_EQ(KvLayout::For(Spec(), KvType::kInt8).block_bytes(),
+            uint64_t{2112} * 3 * 30);
+}
+
+// Ragged widths: a last group that is not full, and a last block of nibbles
+// that is not.
+TEST(KvLayoutTest, PartsOfAHead) {
+  ModelSpec spec = Spec();
+  spec.head_dim = 80;
+  spec.value_dim = 48;
+  const KvHeadLayout nibbles = KvLayout::For(spec, KvType::kInt4).head();
+  EXPECT_EQ(nibbles.key_scales, 640u);          // 80 / 2 * 16
+  EXPECT_EQ(nibbles.values, 640u + 96);         // 3 groups
+  EXPECT_EQ(nibbles.value_scales, 736u + 512);  // 64 / 2 * 16
+  EXPECT_EQ(nibbles.bytes, 1248u + 64);         // 2 groups
+  const KvHeadLayout bytes = KvLayout::For(spec, KvType::kInt8).head();
+  EXPECT_EQ(bytes.key_scales, 1280u);
+  EXPECT_EQ(bytes.values, 1280u + 64);  // 2 groups
+  EXPECT_EQ(bytes.value_scales, 1344u + 768);
+  EXPECT_EQ(bytes.bytes, 2112u + 32);
+}
+
+TEST(KvLayoutTest, TypesHaveNames) {
+  for (const KvTypeTraits& traits : kKvTypes) {
+    EXPECT_EQ(&Traits(traits.type), &traits);
+    const auto parsed = ParseKvType(traits.name);
+    ASSERT_TRUE(parsed.ok()) << traits.name;
+    EXPECT_EQ(*parsed, traits.type);
+  }
+  const absl::Status unknown = ParseKvType("int3").status();
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(unknown.message(),
+            "kv-type is \"int3\"; use one of f16, f32, bf16, fp8, int8, int4");
+}
+
 TEST(KvLayoutTest, ValuesNarrowerThanKeys) {
   ModelSpec spec = Spec();
   spec.kv_heads = 1;
@@ -90,13 +137,17 @@ TEST(KvLayoutTest, FarBlocksDoNotWrap) {
 TEST(KvLayoutTest, IdNamesEveryField) {
   const KvLayout base{
       .layers = 5, .kv_heads = 2, .head_dim = 4, .value_dim = 4};
-  std::vector<KvLayout> layouts(7, base);
+  std::vector<KvLayout> layouts(11, base);
   layouts[1].layers = 6;
   layouts[2].kv_heads = 4;
   layouts[3].head_dim = 2;
   layouts[4].type = KvType::kF32;
   layouts[5].arrangement = 2;
   layouts[6].value_dim = 2;
+  layouts[7].type = KvType::kBf16;  // as large as F16
+  layouts[8].type = KvType::kFp8;
+  layouts[9].type = KvType::kInt8;
+  layouts[10].type = KvType::kInt4;
   std::set<LayoutId> ids;
   for (const KvLayout& layout : layouts) ids.insert(layout.id());
   EXPECT_EQ(ids.size(), layouts.size());

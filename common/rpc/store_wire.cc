@@ -1,6 +1,7 @@
 #include "common/rpc/store_wire.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,7 +28,7 @@ v1::KvLayout ToProto(const KvLayout& layout) {
   proto.set_kv_heads(layout.kv_heads);
   proto.set_head_dim(layout.head_dim);
   proto.set_value_dim(layout.value_dim);
-  proto.set_element_bytes(layout.type == KvType::kF16 ? 2 : 4);
+  proto.set_element_type(Traits(layout.type).code);
   proto.set_arrangement(layout.arrangement);
   return proto;
 }
@@ -44,11 +45,15 @@ absl::StatusOr<KvLayout> FromProto(const v1::KvLayout& proto) {
                                                proto.value_dim(), kMaxHeadDim));
   ASSIGN_OR_RETURN(layout.arrangement,
                    WireCount("layout.arrangement", proto.arrangement()));
-  if (proto.element_bytes() != 2 && proto.element_bytes() != 4) {
-    return Refuse("layout.element_bytes",
-                  absl::StrCat("is ", proto.element_bytes()));
+  const auto* type = std::find_if(std::begin(kKvTypes), std::end(kKvTypes),
+                                  [&](const KvTypeTraits& known) {
+                                    return known.code == proto.element_type();
+                                  });
+  if (type == std::end(kKvTypes)) {
+    return Refuse("layout.element_type",
+                  absl::StrCat("is ", proto.element_type()));
   }
-  layout.type = proto.element_bytes() == 2 ? KvType::kF16 : KvType::kF32;
+  layout.type = type->type;
   if (layout.block_bytes() == 0) return Refuse("layout", "has no bytes");
   return layout;
 }

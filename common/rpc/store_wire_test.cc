@@ -136,7 +136,7 @@ TEST(StoreWireTest, WhatMakesNoSenseIsRefused) {
       [](v1::KvStoreHello& h) { h.mutable_layout()->set_layers(1 << 30); },
       [](v1::KvStoreHello& h) { h.mutable_layout()->set_kv_heads(1 << 30); },
       [](v1::KvStoreHello& h) { h.mutable_layout()->set_head_dim(1 << 30); },
-      [](v1::KvStoreHello& h) { h.mutable_layout()->set_element_bytes(3); },
+      [](v1::KvStoreHello& h) { h.mutable_layout()->set_element_type(3); },
   };
   for (const auto& each : spoil) {
     EXPECT_TRUE(absl::IsInvalidArgument(

@@ -29,6 +29,7 @@ void Clear(const AttentionState& state, int query, int value_dim) {
 AttentionBlock::AttentionBlock(PassState* state)
     : state_(*state),
       spec_(state->spec()),
+      head_layout_(state->options().layout.head()),
       group_(spec_.heads / spec_.kv_heads),
       unit_heads_(std::min(group_, kTileQueries)),
       tile_rows_(std::max(1, kTileQueries / group_)),
@@ -181,7 +182,9 @@ void AttentionBlock::RotateAndStore(int layer, int row, Part kv_heads) {
                                           size_t(row) * spec_.q_width() +
                                           first * group_ * spec_.head_dim});
   state_.kernels().write_kv(
-      {.kv_heads = kv_heads.count(),
+      {.type = state_.options().layout.type,
+       .layout = head_layout_,
+       .kv_heads = kv_heads.count(),
        .head_dim = spec_.head_dim,
        .value_dim = spec_.value_dim,
        .rotation = rotation,
@@ -250,6 +253,8 @@ void AttentionBlock::AttendUnit(ThreadScratch& scratch, int layer,
     return unit.kv_head * group_ + unit.heads.first + q % heads;
   };
   AttentionTask task;
+  task.type = state_.options().layout.type;
+  task.layout = head_layout_;
   task.queries = unit.tile->rows * heads;
   for (int q = 0; q < task.queries; ++q) {
     const int end = set.positions[row_of(q)] + 1;
@@ -327,11 +332,9 @@ void AttentionBlock::FinishAttended(int thread, int layer, int rows) {
 uint8_t* AttentionBlock::HeadPage(BlockIndex block, int layer,
                                   int kv_head) const {
   const ForwardPassOptions& options = state_.options();
-  // K and V of 16 tokens in F16.
-  const size_t head_bytes =
-      size_t{2} * kBlockTokens * (spec_.head_dim + spec_.value_dim);
   return options.arena.bytes.data() + block * options.layout.block_bytes() +
-         layer * options.layout.layer_bytes() + kv_head * head_bytes;
+         layer * options.layout.layer_bytes() +
+         size_t(kv_head) * head_layout_.bytes;
 }
 
 }  // namespace penstock

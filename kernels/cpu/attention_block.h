@@ -59,6 +59,7 @@ class AttentionBlock {
 
   PassState& state_;
   const ModelSpec& spec_;
+  const KvHeadLayout head_layout_;
   const int group_;       // query heads of a KV head
   const int unit_heads_;  // of them in a unit, at most
   const int tile_rows_;

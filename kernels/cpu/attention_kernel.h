@@ -1,12 +1,10 @@
 #pragma once
 
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/kv_codec.h"
 #include "kernels/cpu/vector_math.h"
 
 namespace penstock {
-
-// Tokens of a page: the lanes of a score vector.
-inline constexpr int kPageTokens = 16;
 
 // Rotates pairs (i, i + dim / 2) of what rotates of a head.
 template <class V>
@@ -33,36 +31,32 @@ void RotateQuery(const RotateQueryTask& task) {
   }
 }
 
-template <class V>
+template <class V, KvType kType>
 void WriteKv(const WriteKvTask& task) {
+  using Kv = KvCodec<V, kType>;
   float key[kMaxHeadDim];
-  uint16_t halves[kMaxHeadDim];
+  typename Kv::Element elements[kMaxHeadDim];
   const int dim = task.head_dim;
   const int value_dim = task.value_dim;
   for (int head = 0; head < task.kv_heads; ++head) {
-    // K [dim][16], then V [16][value_dim].
-    auto* k_page = reinterpret_cast<uint16_t*>(task.page) +
-                   size_t(head) * (dim + value_dim) * kPageTokens;
-    uint16_t* v_page = k_page + dim * kPageTokens;
+    uint8_t* page = task.page + size_t(head) * task.layout.bytes;
     for (int i = 0; i < dim; ++i) key[i] = task.key[size_t(head) * dim + i];
     Rotate<V>(key, task.rotation);
-    for (int i = 0; i < dim; i += 16) {
-      V::StoreHalf(halves + i, V::Load(key + i));
-    }
-    for (int i = 0; i < value_dim; i += 16) {
-      V::StoreHalf(v_page + task.slot * value_dim + i,
-                   V::Load(task.value + size_t(head) * value_dim + i));
-    }
-    for (int i = 0; i < dim; ++i) {
-      k_page[i * kPageTokens + task.slot] = halves[i];
-    }
+    Kv::Encode(key, dim, task.slot, elements, page + task.layout.key_scales);
+    Kv::PutKeys(elements, dim, task.slot, page);
+    Kv::Encode(task.value + size_t(head) * value_dim, value_dim, task.slot,
+               elements, page + task.layout.value_scales);
+    Kv::PutValues(elements, value_dim, task.slot, task.layout, page);
   }
 }
 
+inline constexpr int kSplitPages = kAttentionSplit / kPageTokens;
+
+// Page `page` of the task's split.
 template <class V>
-const uint16_t* KeyPage(const AttentionTask& task, int block) {
-  return reinterpret_cast<const uint16_t*>(task.pages + task.blocks[block] *
-                                                            task.page_stride);
+const uint8_t* SplitPage(const AttentionTask& task, int page) {
+  return task.pages +
+         task.blocks[task.split * kSplitPages + page] * task.page_stride;
 }
 
 // What the queries of a tile see of a split, counted from its start; pages
@@ -84,38 +78,110 @@ typename V::F32 KeepSeen(const VisibleRange& visible, int position,
   return V::KeepFirst(visible.first - position, b, a);
 }
 
-// Scores of kQueries queries with the tokens of one split, [kQueries][split] in
-// scratch, and their largest. A token that a query does not see scores -inf.
-template <class V, int kQueries>
-void ScoreSplit(const AttentionTask& task, int first, const SplitRange& range) {
-  const int split_page = task.split * (kAttentionSplit / kPageTokens);
-  const auto hidden = V::Set(-__builtin_inff());
-  typename V::F32 largest[kQueries];
-  for (int q = 0; q < kQueries; ++q) largest[q] = hidden;
-  for (int page = range.first_page(); page < range.pages(); ++page) {
-    const uint16_t* keys = KeyPage<V>(task, split_page + page);
-    typename V::F32 scores[kQueries];
-#pragma GCC unroll 8
-    for (int q = 0; q < kQueries; ++q) scores[q] = V::Zero();
-    for (int i = 0; i < task.head_dim; ++i) {
-      const auto key = V::LoadHalf(keys + i * kPageTokens);
+// scores[p][q] += query q times dimensions [begin, end) of the keys of page p,
+// without scales.
+template <class V, KvType kType, int kQueries, int kPages>
+[[gnu::always_inline]] inline void DotKeys(
+    const float* const* query, const uint8_t* const (&pages)[kPages], int begin,
+    int end, typename V::F32 (&scores)[kPages][kQueries]) {
+  using Kv = KvCodec<V, kType>;
+  for (int pair = begin; pair < end; pair += 2) {
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      typename V::F32 key[kPages];
+#pragma GCC unroll 2
+      for (int p = 0; p < kPages; ++p) {
+        key[p] = Kv::Load(pages[p] + Kv::RunBytes(pair), i);
+      }
 #pragma GCC unroll 8
       for (int q = 0; q < kQueries; ++q) {
-        scores[q] = V::Fma(V::Set(task.query[first + q][i]), key, scores[q]);
+        const auto x = V::Set(query[q][pair + i]);
+#pragma GCC unroll 2
+        for (int p = 0; p < kPages; ++p) {
+          scores[p][q] = V::Fma(x, key[p], scores[p][q]);
+        }
       }
     }
-    const int position = (split_page + page) * kPageTokens;
+  }
+}
+
+template <class V, int kQueries, int kPages>
+[[gnu::always_inline]] inline void SetZero(
+    typename V::F32 (&scores)[kPages][kQueries]) {
+#pragma GCC unroll 2
+  for (int p = 0; p < kPages; ++p) {
+#pragma GCC unroll 8
+    for (int q = 0; q < kQueries; ++q) scores[p][q] = V::Zero();
+  }
+}
+
+// Scores of kQueries queries with the tokens of kPages pages of a split.
+template <class V, KvType kType, int kQueries, int kPages>
+[[gnu::always_inline]] inline void ScorePages(
+    const AttentionTask& task, int first, int page,
+    typename V::F32 (&scores)[kPages][kQueries]) {
+  using Kv = KvCodec<V, kType>;
+  const float* const* query = task.query + first;
+  const uint8_t* pages[kPages];
+  for (int p = 0; p < kPages; ++p) pages[p] = SplitPage<V>(task, page + p);
+  SetZero<V>(scores);
+  if constexpr (!Kv::kScaled) {
+    DotKeys<V, kType>(query, pages, 0, task.head_dim, scores);
+    return;
+  }
+  constexpr int kGroup = Kv::kScaled ? Kv::kTraits.scale_group : 1;
+  for (int at = 0; at < task.head_dim; at += kGroup) {
+    const int end = at + kGroup < task.head_dim ? at + kGroup : task.head_dim;
+    typename V::F32 part[kPages][kQueries];
+    SetZero<V>(part);
+    DotKeys<V, kType>(query, pages, at, end, part);
+#pragma GCC unroll 2
+    for (int p = 0; p < kPages; ++p) {
+      const auto scales =
+          Kv::LoadScales(pages[p] + task.layout.key_scales, at / kGroup);
+#pragma GCC unroll 8
+      for (int q = 0; q < kQueries; ++q) {
+        scores[p][q] = V::Fma(part[p][q], scales, scores[p][q]);
+      }
+    }
+  }
+}
+
+// Scores of some pages of a split into scratch, [kQueries][split], and the
+// largest seen. A token that a query does not see scores -inf.
+template <class V, KvType kType, int kQueries, int kPages>
+void KeepScores(const AttentionTask& task, int first, int page,
+                typename V::F32 (&largest)[kQueries]) {
+  typename V::F32 scores[kPages][kQueries];
+  ScorePages<V, kType>(task, first, page, scores);
+#pragma GCC unroll 2
+  for (int p = 0; p < kPages; ++p) {
+    const int position = (task.split * kSplitPages + page + p) * kPageTokens;
 #pragma GCC unroll 8
     for (int q = 0; q < kQueries; ++q) {
-      if (task.score_cap != 0) {
-        scores[q] = SoftCap<V>(scores[q], task.score_cap);
-      }
-      scores[q] =
-          KeepSeen<V>(task.visible[first + q], position, scores[q], hidden);
-      largest[q] = V::Max(scores[q], largest[q]);
-      V::Store(task.scratch + q * kAttentionSplit + page * kPageTokens,
-               scores[q]);
+      auto score = scores[p][q];
+      if (task.score_cap != 0) score = SoftCap<V>(score, task.score_cap);
+      score = KeepSeen<V>(task.visible[first + q], position, score,
+                          V::Set(-__builtin_inff()));
+      largest[q] = V::Max(score, largest[q]);
+      V::Store(task.scratch + q * kAttentionSplit + (page + p) * kPageTokens,
+               score);
     }
+  }
+}
+
+// Scores of kQueries queries with the tokens of one split, and their largest.
+// Two pages at a time, so that sums do not wait for themselves.
+template <class V, KvType kType, int kQueries>
+void ScoreSplit(const AttentionTask& task, int first, const SplitRange& range) {
+  typename V::F32 largest[kQueries];
+  for (int q = 0; q < kQueries; ++q) largest[q] = V::Set(-__builtin_inff());
+  int page = range.first_page();
+  for (; page + 2 <= range.pages(); page += 2) {
+    KeepScores<V, kType, kQueries, 2>(task, first, page, largest);
+  }
+  if (page < range.pages()) {
+    KeepScores<V, kType, kQueries, 1>(task, first, page, largest);
   }
   for (int q = 0; q < kQueries; ++q) {
     task.state.max[first + q] = V::Largest(largest[q]);
@@ -143,30 +209,65 @@ void WeighSplit(const AttentionTask& task, int first, const SplitRange& range) {
   }
 }
 
+// The weights of kQueries queries times the scales of a group of values.
+template <class V, KvType kType, int kQueries>
+void ScaleWeights(const AttentionTask& task, const SplitRange& range, int group,
+                  float* scaled) {
+  for (int page = range.first_page(); page < range.pages(); ++page) {
+    const auto scales = KvCodec<V, kType>::LoadScales(
+        SplitPage<V>(task, page) + task.layout.value_scales, group);
+    for (int q = 0; q < kQueries; ++q) {
+      const int at = q * kAttentionSplit + page * kPageTokens;
+      V::Store(scaled + at, V::Mul(V::Load(task.scratch + at), scales));
+    }
+  }
+}
+
 // kVectors * 16 dimensions, from `dim`, of the weighted sum of values.
-template <class V, int kQueries, int kVectors>
+template <class V, KvType kType, int kQueries, int kVectors>
 void SumValues(const AttentionTask& task, int first, const SplitRange& range,
                int dim) {
-  const int split_page = task.split * (kAttentionSplit / kPageTokens);
+  using Kv = KvCodec<V, kType>;
+  // Vectors that share a scale.
+  constexpr int kShared = Kv::kScaled && kVectors * 16 > Kv::kTraits.scale_group
+                              ? Kv::kTraits.scale_group / 16
+                              : kVectors;
+  constexpr int kGroups = kVectors / kShared;
+  alignas(
+      64) float scaled[kGroups][Kv::kScaled ? kQueries * kAttentionSplit : 1];
+  const float* weights[kGroups];
+  for (int g = 0; g < kGroups; ++g) {
+    weights[g] = task.scratch;
+    if constexpr (Kv::kScaled) {
+      ScaleWeights<V, kType, kQueries>(
+          task, range, dim / Kv::kTraits.scale_group + g, scaled[g]);
+      weights[g] = scaled[g];
+    }
+  }
   typename V::F32 out[kQueries][kVectors];
 #pragma GCC unroll 8
   for (int q = 0; q < kQueries; ++q) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) out[q][v] = V::Zero();
   }
+  const size_t value_bytes = Kv::ValueBytes(task.layout);
+  // Of the two runs that may share bytes, begins with the second.
+  const int odd = kVectors % 2 == 0 ? 0 : dim / 16 % 2;
+  const size_t start = task.layout.values + Kv::RunBytes(dim / 16 - odd);
   for (int token = range.first_token; token < range.tokens; ++token) {
-    const uint16_t* values =
-        KeyPage<V>(task, split_page + token / kPageTokens) +
-        kPageTokens * task.head_dim + token % kPageTokens * task.value_dim +
-        dim;
+    const uint8_t* values = SplitPage<V>(task, token / kPageTokens) + start +
+                            token % kPageTokens * value_bytes;
     typename V::F32 value[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) value[v] = V::LoadHalf(values + v * 16);
+    for (int v = 0; v < kVectors; ++v) {
+      value[v] = Kv::Load(values, odd + v);
+    }
 #pragma GCC unroll 8
     for (int q = 0; q < kQueries; ++q) {
-      const auto weight = V::Set(task.scratch[q * kAttentionSplit + token]);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
+        const auto weight =
+            V::Set(weights[v / kShared][q * kAttentionSplit + token]);
         out[q][v] = V::Fma(weight, value[v], out[q][v]);
       }
     }
@@ -177,7 +278,7 @@ void SumValues(const AttentionTask& task, int first, const SplitRange& range,
   }
 }
 
-template <class V, int kQueries>
+template <class V, KvType kType, int kQueries>
 void AttendTile(const AttentionTask& task, int first) {
   const int start = task.split * kAttentionSplit;
   SplitRange range = {kAttentionSplit, 0};
@@ -191,29 +292,32 @@ void AttendTile(const AttentionTask& task, int first) {
   if (range.first_token < 0) range.first_token = 0;
   if (range.tokens > kAttentionSplit) range.tokens = kAttentionSplit;
   if (range.first_token >= range.tokens) return;
-  ScoreSplit<V, kQueries>(task, first, range);
+  ScoreSplit<V, kType, kQueries>(task, first, range);
   WeighSplit<V, kQueries>(task, first, range);
   int dim = 0;
   for (; dim + 64 <= task.value_dim; dim += 64) {
-    SumValues<V, kQueries, 4>(task, first, range, dim);
+    SumValues<V, kType, kQueries, 4>(task, first, range, dim);
   }
   for (; dim < task.value_dim; dim += 16) {
-    SumValues<V, kQueries, 1>(task, first, range, dim);
+    SumValues<V, kType, kQueries, 1>(task, first, range, dim);
   }
 }
 
-template <class V, int kQueries = V::kQueryTile>
+template <class V, KvType kType, int kQueries = V::kQueryTile>
 void AttendRest(const AttentionTask& task, int first, int queries) {
-  if (queries == kQueries) return AttendTile<V, kQueries>(task, first);
-  if constexpr (kQueries > 1) AttendRest<V, kQueries - 1>(task, first, queries);
+  if (queries == kQueries) return AttendTile<V, kType, kQueries>(task, first);
+  if constexpr (kQueries > 1) {
+    AttendRest<V, kType, kQueries - 1>(task, first, queries);
+  }
 }
 
-template <class V>
+template <class V, KvType kType>
 void Attend(const AttentionTask& task) {
   static_assert(V::kQueryTile <= kMaxQueryTile);
   for (int first = 0; first < task.queries; first += V::kQueryTile) {
     const int left = task.queries - first;
-    AttendRest<V>(task, first, left < V::kQueryTile ? left : V::kQueryTile);
+    AttendRest<V, kType>(task, first,
+                         left < V::kQueryTile ? left : V::kQueryTile);
   }
 }
 

@@ -3,28 +3,33 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/cpu/half.h"
 #include "kernels/cpu/kernel_test_support.h"
+#include "kernels/cpu/kv_reference.h"
 
 namespace penstock {
 namespace {
 
 constexpr int kDim = 48;
-constexpr int kValueDim = 96;  // one group of 64 and a rest
+constexpr int kValueDim = 112;  // one group of 64 and a rest
 constexpr int kKvHeads = 2;
 constexpr int kTokensOfPage = 16;
-constexpr size_t kPageBytes =
-    size_t{2} * kKvHeads * (kDim + kValueDim) * kTokensOfPage;
+constexpr KvType kTypes[] = {KvType::kF16, KvType::kBf16, KvType::kFp8,
+                             KvType::kInt8, KvType::kInt4};
 
 // Keys and values of one sequence, in pages that lie in no order and are full
 // of NaNs where nothing was written.
 class Pages {
  public:
-  Pages(const KernelTable& kernels, int tokens)
+  Pages(const KernelTable& kernels, KvType type, int tokens)
       : keys_(TestNumbers(1).Vector(size_t(tokens) * kKvHeads * kDim)),
         values_(TestNumbers(2).Vector(size_t(tokens) * kKvHeads * kValueDim)) {
+    layout_ = {.layers = 1,
+               .kv_heads = kKvHeads,
+               .head_dim = kDim,
+               .value_dim = kValueDim,
+               .type = type};
     const int count = (tokens + kTokensOfPage - 1) / kTokensOfPage;
-    bytes_.assign((count + 3) * kPageBytes, 0xff);
+    bytes_.assign((count + 3) * page_bytes(), 0xff);
     for (int i = 0; i < count; ++i) {
       blocks_.push_back(i % 2 ? count - i : count + 2 - i);
     }
@@ -35,13 +40,15 @@ class Pages {
   }
 
   double Key(int token, int head, int i) const {
-    return Half(keys_[(size_t(token) * kKvHeads + head) * kDim + i]);
+    return ReaderOf(token, head).Key(token % kTokensOfPage, i);
   }
   double Value(int token, int head, int i) const {
-    return Half(values_[(size_t(token) * kKvHeads + head) * kValueDim + i]);
+    return ReaderOf(token, head).Value(token % kTokensOfPage, i);
   }
+  const KvLayout& layout() const { return layout_; }
+  size_t page_bytes() const { return layout_.block_bytes(); }
   const uint8_t* head_pages(int head) const {
-    return bytes_.data() + size_t(head) * kPageBytes / kKvHeads;
+    return bytes_.data() + size_t(head) * layout_.head().bytes;
   }
   const int32_t* blocks() const { return blocks_.data(); }
 
@@ -49,18 +56,24 @@ class Pages {
   void Write(const KernelTable& kernels, int token) {
     const size_t row = size_t(token) * kKvHeads;
     kernels.write_kv(
-        {.kv_heads = kKvHeads,
+        {.type = layout_.type,
+         .layout = layout_.head(),
+         .kv_heads = kKvHeads,
          .head_dim = kDim,
          .value_dim = kValueDim,
          .rotation = {},
          .key = keys_.data() + row * kDim,
          .value = values_.data() + row * kValueDim,
-         .page = bytes_.data() + blocks_[token / kTokensOfPage] * kPageBytes,
+         .page = bytes_.data() + blocks_[token / kTokensOfPage] * page_bytes(),
          .slot = token % kTokensOfPage});
   }
-  static double Half(float value) { return HalfToFloat(FloatToHalf(value)); }
+  KvHeadReader ReaderOf(int token, int head) const {
+    return {layout_,
+            head_pages(head) + blocks_[token / kTokensOfPage] * page_bytes()};
+  }
 
   std::vector<float> keys_, values_;
+  KvLayout layout_;
   std::vector<uint8_t> bytes_;
   std::vector<int32_t> blocks_;
 };
@@ -86,6 +99,8 @@ std::vector<float> Attend(const KernelTable& kernels, const Pages& pages,
                           sums.data() + which * count * kValueDim};
   };
   AttentionTask task;
+  task.type = pages.layout().type;
+  task.layout = pages.layout().head();
   task.queries = count;
   task.head_dim = kDim;
   task.value_dim = kValueDim;
@@ -93,7 +108,7 @@ std::vector<float> Attend(const KernelTable& kernels, const Pages& pages,
   task.query = query.data();
   task.visible = visible.data();
   task.pages = pages.head_pages(head);
-  task.page_stride = kPageBytes;
+  task.page_stride = pages.page_bytes();
   task.blocks = pages.blocks();
   task.scratch = scores.data();
   task.state = state(1);
@@ -143,27 +158,32 @@ TEST(AttentionTest, MatchesASoftmaxInDouble) {
   const std::vector<float> queries = TestNumbers(3).Vector(11 * kDim, -2, 2);
   for (CpuPath path : TestablePaths()) {
     const KernelTable& kernels = *FindKernels(path);
-    for (int tokens : {1, 15, 16, 17, 255, 256, 257, 700}) {
-      SCOPED_TRACE(testing::Message() << kernels.name << " " << tokens);
-      const Pages pages(kernels, tokens);
-      const std::vector<float> out =
-          Attend(kernels, pages, 1, {queries.begin(), queries.begin() + kDim},
-                 {{0, tokens}});
-      ExpectSoftmax(pages, 1, queries.data(), {0, tokens}, out.data());
+    for (KvType type : kTypes) {
+      for (int tokens : {1, 15, 16, 17, 255, 256, 257, 700}) {
+        SCOPED_TRACE(testing::Message() << kernels.name << " "
+                                        << Traits(type).name << " " << tokens);
+        const Pages pages(kernels, type, tokens);
+        const std::vector<float> out =
+            Attend(kernels, pages, 1, {queries.begin(), queries.begin() + kDim},
+                   {{0, tokens}});
+        ExpectSoftmax(pages, 1, queries.data(), {0, tokens}, out.data());
+      }
     }
   }
 }
 
-// Queries of `visible` together and alone: the same bits, and a softmax over
-// what each sees.
-void ExpectApart(const std::vector<VisibleRange>& visible, float score_cap) {
+// Queries of `visible` together and alone, on each path: the same bits, and a
+// softmax over what each sees.
+void ExpectApart(KvType type, const std::vector<VisibleRange>& visible,
+                 float score_cap) {
   const int count = static_cast<int>(visible.size());
   const std::vector<float> queries = TestNumbers(4).Vector(count * kDim, -3, 3);
   std::vector<float> reference;
   for (CpuPath path : TestablePaths()) {
     const KernelTable& kernels = *FindKernels(path);
-    SCOPED_TRACE(kernels.name);
-    const Pages pages(kernels, 513);
+    SCOPED_TRACE(testing::Message()
+                 << kernels.name << " " << Traits(type).name);
+    const Pages pages(kernels, type, 513);
     const std::vector<float> together =
         Attend(kernels, pages, 0, queries, visible, score_cap);
     if (reference.empty()) reference = together;
@@ -180,39 +200,44 @@ void ExpectApart(const std::vector<VisibleRange>& visible, float score_cap) {
   }
 }
 
+void ExpectApartInAllTypes(const std::vector<VisibleRange>& visible,
+                           float score_cap) {
+  for (KvType type : kTypes) ExpectApart(type, visible, score_cap);
+}
+
 // Queries that see different lengths, some in splits that others do not reach.
 TEST(AttentionTest, QueriesOfATileDoNotMeet) {
-  ExpectApart({{0, 1},
-               {0, 5},
-               {0, 16},
-               {0, 250},
-               {0, 256},
-               {0, 257},
-               {0, 258},
-               {0, 300},
-               {0, 512},
-               {0, 513},
-               {0, 17}},
-              0);
+  ExpectApartInAllTypes({{0, 1},
+                         {0, 5},
+                         {0, 16},
+                         {0, 250},
+                         {0, 256},
+                         {0, 257},
+                         {0, 258},
+                         {0, 300},
+                         {0, 512},
+                         {0, 513},
+                         {0, 17}},
+                        0);
 }
 
 // Windows that begin in the middle of pages and splits, and behind splits.
 TEST(AttentionTest, SeesOnlyWhatIsInTheWindow) {
-  ExpectApart({{0, 1},
-               {3, 19},
-               {15, 16},
-               {16, 17},
-               {241, 257},
-               {255, 513},
-               {256, 272},
-               {250, 300},
-               {300, 513},
-               {512, 513}},
-              0);
+  ExpectApartInAllTypes({{0, 1},
+                         {3, 19},
+                         {15, 16},
+                         {16, 17},
+                         {241, 257},
+                         {255, 513},
+                         {256, 272},
+                         {250, 300},
+                         {300, 513},
+                         {512, 513}},
+                        0);
 }
 
 TEST(AttentionTest, CapsScores) {
-  ExpectApart({{0, 40}, {20, 300}, {0, 513}}, 5);
+  ExpectApartInAllTypes({{0, 40}, {20, 300}, {0, 513}}, 5);
 }
 
 TEST(AttentionTest, RotatesHalvesAndScalesQueries) {

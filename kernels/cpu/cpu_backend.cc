@@ -26,9 +26,10 @@ std::string DescribeNumerics(const CpuBackendOptions& options,
                              const KernelTable& kernels) {
   const ActivationTerms& terms = options.terms;
   return absl::StrCat("cpu/1 path=", kernels.name, " split=", kAttentionSplit,
-                      " block=", kScaleDepth, " kv=f16 terms=", terms.query,
-                      terms.key, terms.value, terms.output, terms.gate_up,
-                      terms.down, terms.head);
+                      " block=", kScaleDepth,
+                      " kv=", Traits(options.kv_type).name,
+                      " terms=", terms.query, terms.key, terms.value,
+                      terms.output, terms.gate_up, terms.down, terms.head);
 }
 
 absl::Status CheckOptions(const CpuBackendOptions& options,
@@ -44,6 +45,9 @@ absl::Status CheckOptions(const CpuBackendOptions& options,
   }
   if (options.max_sequences < 1) {
     return invalid(absl::StrCat("max_sequences is ", options.max_sequences));
+  }
+  if (options.kv_type == KvType::kF32) {
+    return invalid("kv_type is f32, which the oracle alone keeps; use f16");
   }
   if (options.arena.bytes.size() < layout.block_bytes()) {
     return invalid(absl::StrCat("the arena has ", options.arena.bytes.size(),
@@ -98,7 +102,7 @@ absl::StatusOr<std::unique_ptr<CpuBackend>> CpuBackend::Create(
 
 CpuBackend::CpuBackend(CpuBackendOptions options)
     : options_(std::move(options)),
-      layout_(KvLayout::For(options_.model->spec(), KvType::kF16)) {}
+      layout_(KvLayout::For(options_.model->spec(), options_.kv_type)) {}
 
 void CpuBackend::Submit(StepPlan plan) {
   CheckPlan(plan, {.max_rows = options_.max_rows,

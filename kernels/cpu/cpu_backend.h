@@ -22,7 +22,8 @@ namespace penstock {
 
 struct CpuBackendOptions {
   const ModelFile* model = nullptr;  // outlives the backend
-  Arena arena;                       // whole blocks of KvLayout::For(F16)
+  KvType kv_type = KvType::kF16;     // not F32
+  Arena arena;                       // whole blocks of KvLayout::For(kv_type)
   int threads = 1;
   CpuPath path = CpuPath::kAuto;
   bool spin = true;  // see ThreadPoolOptions
@@ -35,8 +36,8 @@ struct CpuBackendOptions {
   std::string weights_cache = {};
 };
 
-// Computes with int8 activations on the host's cores, KV in F16. Batch
-// invariant, and the same bits on every path and any number of threads.
+// Computes with int8 activations on the host's cores. Batch invariant, and the
+// same bits on every path and any number of threads.
 class CpuBackend : public Backend {
  public:
   // INVALID_ARGUMENT, naming the option; UNIMPLEMENTED: a model width that the
@@ -52,7 +53,7 @@ class CpuBackend : public Backend {
 
   // What a step that passes CheckPlan has to move and compute at least.
   StepCost CostOf(const StepPlan& plan) const {
-    return penstock::CostOf(*model_, plan);
+    return penstock::CostOf(*model_, layout_, plan);
   }
 
  private:

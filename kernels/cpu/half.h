@@ -46,6 +46,14 @@ inline uint16_t FloatToHalf(float value) {
   return sign | (bits - 0x3f000000u);
 }
 
+// Rounds to nearest, ties to even; too large becomes infinity.
+inline uint16_t FloatToBfloat16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return bits >> 16 | 0x40;  // NaN
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
 inline float Bfloat16ToFloat(uint16_t bfloat) {
   const uint32_t bits = uint32_t{bfloat} << 16;
   float value;

@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/model/kv_type.h"
+
 namespace penstock {
 
 // Plain arguments of the kernels, and the table through which they are called.
 // Kernel sources are compiled for one instruction set each, so what they share
-// with the rest is this header only: no containers, no inline functions that
-// the linker could take from the wrong source.
+// with the rest is this header only, and its constants: no containers, no
+// inline functions that the linker could take from the wrong source.
 
 // Columns of a panel: the lanes of the kernels' vectors.
 inline constexpr int kPanelColumns = 16;
@@ -94,7 +96,7 @@ struct Activations {
   float* scaled_sums = nullptr;  // [rows][terms][depth / 32], scale * sum
   // [rows][terms][depth / 16], of the quants; null: no matrix has such groups.
   int32_t* half_sums = nullptr;
-  float* values = nullptr;       // [rows][depth]; null: no matrix takes them
+  float* values = nullptr;  // [rows][depth]; null: no matrix takes them
 };
 
 // What becomes of a sum r, bias included.
@@ -136,8 +138,24 @@ struct Rotation {
 
 inline constexpr int kMaxHeadDim = 1024;
 
+// A page holds, per layer and KV head, in the parts that KvHeadLayout names,
+//   keys    [head_dim][16 tokens] elements
+//   values  [16 tokens][value_dim] elements
+//   scales  [groups of dimensions][16 tokens] of BF16, of types that have them
+// Of the runs of 16 elements that these make, nibbles hold two in the bytes of
+// one: an even run low, the next one high; a token's values are padded to two.
+//
+// F16 and BF16 round to nearest, ties to even, and overflow to infinity; FP8
+// e4m3 saturates. Integers are of a group of dimensions: the scale is the
+// least BF16 number that reaches the group's largest magnitude with 127 (int8)
+// or with -8 (int4, whose scale has a sign, and whose +8 saturates to 7). A
+// group with NaN or infinity has NaN for a scale, which spoils all that it
+// multiplies; one that is all under 2^-100 is zero.
+
 // Rotates and stores the keys and values of one row.
 struct WriteKvTask {
+  KvType type = KvType::kF16;  // not F32
+  KvHeadLayout layout;
   int kv_heads = 0;
   int head_dim = 0;  // at most kMaxHeadDim
   int value_dim = 0;
@@ -170,11 +188,12 @@ struct VisibleRange {
   int last = 0;
 };
 
-// One split of attention for queries of one sequence and one KV head. A page
-// holds, per layer and KV head, K [head_dim][16 tokens] and V
-// [16 tokens][value_dim] in F16. Lanes of a page past the visible tokens may
-// hold anything; what lies before them is finite.
+// One split of attention for queries of one sequence and one KV head. Lanes of
+// a page past the visible tokens may hold anything; what lies before them is
+// finite.
 struct AttentionTask {
+  KvType type = KvType::kF16;  // not F32
+  KvHeadLayout layout;
   int queries = 0;
   int head_dim = 0;
   int value_dim = 0;

@@ -36,6 +36,32 @@ void Gemm(const GemmTask& task) {
   kGemms<V>[static_cast<int>(task.weights->format)](task);
 }
 
+// By KvType.
+template <class V>
+constexpr void (*kWriters[])(const WriteKvTask& task) = {
+    WriteKv<V, KvType::kF16>,  nullptr,
+    WriteKv<V, KvType::kBf16>, WriteKv<V, KvType::kFp8>,
+    WriteKv<V, KvType::kInt8>, WriteKv<V, KvType::kInt4>,
+};
+
+template <class V>
+void WriteAnyKv(const WriteKvTask& task) {
+  kWriters<V>[static_cast<int>(task.type)](task);
+}
+
+// By KvType.
+template <class V>
+constexpr void (*kAttends[])(const AttentionTask& task) = {
+    Attend<V, KvType::kF16>,  nullptr,
+    Attend<V, KvType::kBf16>, Attend<V, KvType::kFp8>,
+    Attend<V, KvType::kInt8>, Attend<V, KvType::kInt4>,
+};
+
+template <class V>
+void AttendAny(const AttentionTask& task) {
+  kAttends<V>[static_cast<int>(task.type)](task);
+}
+
 // Every kernel for one instruction set; instantiated once, in the source that
 // is compiled for it.
 template <class V>
@@ -49,8 +75,8 @@ constexpr KernelTable MakeKernelTable() {
       .soft_cap = SoftCapAll<V>,
       .gemm = Gemm<V>,
       .rotate_query = RotateQuery<V>,
-      .write_kv = WriteKv<V>,
-      .attend = Attend<V>,
+      .write_kv = WriteAnyKv<V>,
+      .attend = AttendAny<V>,
       .merge = MergeState<V>,
       .finish = FinishState<V>,
   };

@@ -105,6 +105,26 @@ struct SimdAvx2 {
   static F32 LoadBfloat16(const uint16_t* p) {
     return {WidenBfloat16(Load128(p)), WidenBfloat16(Load128(p + 8))};
   }
+  static void StoreBfloat16(uint16_t* p, F32 a) {
+    const __m256i both =
+        _mm256_packus_epi32(RoundBfloat16(a.low), RoundBfloat16(a.high));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                        _mm256_permute4x64_epi64(both, 0xd8));
+  }
+  static F32 LoadFp8(const uint8_t* p) {
+    return {WidenFp8(Load64(p)), WidenFp8(Load64(p + 8))};
+  }
+  static void StoreFp8(uint8_t* p, F32 a) {
+    StoreInt8(reinterpret_cast<int8_t*>(p),
+              {RoundFp8(a.low), RoundFp8(a.high)});
+  }
+  static F32 LoadInt8(const uint8_t* p) {
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(Load64(p))),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(Load64(p + 8)))};
+  }
+  static F32 LoadNibbles(const uint8_t* p, bool high) {
+    return {WidenNibbles(Load64(p), high), WidenNibbles(Load64(p + 8), high)};
+  }
 
   static I32 SetInt(int32_t x) {
     return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
@@ -194,9 +214,68 @@ struct SimdAvx2 {
   static __m128i Load128(const uint16_t* p) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   }
+  static __m128i Load64(const uint8_t* p) {
+    return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  }
   static __m256 WidenBfloat16(__m128i halves) {
     return _mm256_castsi256_ps(
         _mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+  }
+  // In the low half of each lane.
+  static __m256i RoundBfloat16(__m256 a) {
+    const __m256i bits = _mm256_castps_si256(a);
+    const __m256i odd =
+        _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded = _mm256_add_epi32(
+        _mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    return _mm256_srli_epi32(
+        Select(_mm256_cmp_ps(a, a, _CMP_UNORD_Q), quiet, rounded), 16);
+  }
+  // Exponent and mantissa where a half has them make 2^-8 of the number; NaN
+  // is what carries into the exponent's top bit.
+  static __m256 WidenFp8(__m128i codes) {
+    const __m128i half =
+        _mm_and_si128(_mm_slli_epi16(_mm_cvtepi8_epi16(codes), 7),
+                      _mm_set1_epi16(int16_t(0xbf80)));
+    const __m128i top = _mm_and_si128(_mm_add_epi16(half, _mm_set1_epi16(0x80)),
+                                      _mm_set1_epi16(0x4000));
+    return _mm256_mul_ps(_mm256_cvtph_ps(_mm_or_si128(half, top)),
+                         _mm256_set1_ps(0x1p8f));
+  }
+  // As FloatToFp8, in the low byte of each lane.
+  static __m256i RoundFp8(__m256 a) {
+    const __m256i bits = _mm256_castps_si256(a);
+    const __m256i all = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
+    const __m256i capped = _mm256_min_epi32(all, _mm256_set1_epi32(0x43e00000));
+    const __m256i odd =
+        _mm256_and_si256(_mm256_srli_epi32(capped, 20), _mm256_set1_epi32(1));
+    const __m256i offset = _mm256_set1_epi32(0x7ffff - ((127 - 7) << 23));
+    const __m256i normal = _mm256_srli_epi32(
+        _mm256_add_epi32(_mm256_add_epi32(capped, offset), odd), 20);
+    const __m256i small = _mm256_sub_epi32(
+        _mm256_castps_si256(_mm256_add_ps(_mm256_castsi256_ps(capped),
+                                          _mm256_set1_ps(0x1p14f))),
+        _mm256_set1_epi32(0x46800000));
+    const __m256i is_small =
+        _mm256_cmpgt_epi32(_mm256_set1_epi32(0x3c800000), capped);
+    const __m256i code =
+        Select(_mm256_cmp_ps(a, a, _CMP_UNORD_Q), _mm256_set1_epi32(0x7f),
+               Select(_mm256_castsi256_ps(is_small), small, normal));
+    const __m256i sign =
+        _mm256_and_si256(_mm256_srli_epi32(bits, 24), _mm256_set1_epi32(0x80));
+    return _mm256_or_si256(code, sign);
+  }
+  static __m256 WidenNibbles(__m128i bytes, bool high) {
+    const __m256i wide = _mm256_cvtepu8_epi32(bytes);
+    const __m256i nibble = high ? _mm256_srli_epi32(wide, 4)
+                                : _mm256_and_si256(wide, _mm256_set1_epi32(15));
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(nibble, _mm256_set1_epi32(8)));
+  }
+  // a where the mask's sign bit is set, else b.
+  static __m256i Select(__m256 mask, __m256i a, __m256i b) {
+    return _mm256_castps_si256(
+        _mm256_blendv_ps(_mm256_castsi256_ps(b), _mm256_castsi256_ps(a), mask));
   }
   static __m256 Pow2(__m256i n) {
     return _mm256_castsi256_ps(

@@ -70,6 +70,65 @@ struct SimdAvx512 {
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
   }
+  static void StoreBfloat16(uint16_t* p, F32 a) {
+    const __m512i bits = _mm512_castps_si512(a);
+    const __m512i odd =
+        _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(
+        _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    const __m512i kept = _mm512_mask_mov_epi32(
+        rounded, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), quiet);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                        _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16)));
+  }
+  // Exponent and mantissa where a half has them make 2^-8 of the number; NaN
+  // is what carries into the exponent's top bit.
+  static F32 LoadFp8(const uint8_t* p) {
+    const __m256i wide = _mm256_cvtepi8_epi16(Load128(p));
+    const __m256i half = _mm256_and_si256(_mm256_slli_epi16(wide, 7),
+                                          _mm256_set1_epi16(int16_t(0xbf80)));
+    const __m256i top =
+        _mm256_and_si256(_mm256_add_epi16(half, _mm256_set1_epi16(0x80)),
+                         _mm256_set1_epi16(0x4000));
+    return _mm512_mul_ps(_mm512_cvtph_ps(_mm256_or_si256(half, top)),
+                         Set(0x1p8f));
+  }
+  // As FloatToFp8.
+  static void StoreFp8(uint8_t* p, F32 a) {
+    const __m512i bits = _mm512_castps_si512(a);
+    const __m512i all = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
+    const __m512i capped = _mm512_min_epi32(all, _mm512_set1_epi32(0x43e00000));
+    const __m512i odd =
+        _mm512_and_si512(_mm512_srli_epi32(capped, 20), _mm512_set1_epi32(1));
+    const __m512i offset = _mm512_set1_epi32(0x7ffff - ((127 - 7) << 23));
+    const __m512i normal = _mm512_srli_epi32(
+        _mm512_add_epi32(_mm512_add_epi32(capped, offset), odd), 20);
+    const __m512i small =
+        _mm512_sub_epi32(_mm512_castps_si512(_mm512_add_ps(
+                             _mm512_castsi512_ps(capped), Set(0x1p14f))),
+                         _mm512_set1_epi32(0x46800000));
+    __m512i code = _mm512_mask_mov_epi32(
+        normal, _mm512_cmplt_epi32_mask(capped, _mm512_set1_epi32(0x3c800000)),
+        small);
+    code = _mm512_mask_mov_epi32(code, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q),
+                                 _mm512_set1_epi32(0x7f));
+    const __m512i sign =
+        _mm512_and_si512(_mm512_srli_epi32(bits, 24), _mm512_set1_epi32(0x80));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                     _mm512_cvtepi32_epi8(_mm512_or_si512(code, sign)));
+  }
+  static F32 LoadInt8(const uint8_t* p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(Load128(p)));
+  }
+  // The permutation reads the low four bits of a lane only.
+  static F32 LoadNibbles(const uint8_t* p, bool high) {
+    const __m512 numbers =
+        _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+    const __m512i wide = _mm512_cvtepu8_epi32(Load128(p));
+    return _mm512_permutexvar_ps(high ? _mm512_srli_epi32(wide, 4) : wide,
+                                 numbers);
+  }
 
   static I32 SetInt(int32_t x) { return _mm512_set1_epi32(x); }
   static I32 AddInt(I32 a, I32 b) { return _mm512_add_epi32(a, b); }
@@ -110,6 +169,9 @@ struct SimdAvx512 {
   }
 
  private:
+  static __m128i Load128(const uint8_t* p) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  }
   static __m256 Low(F32 a) { return _mm512_castps512_ps256(a); }
   static __m256 High(F32 a) {
     return _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/fp8.h"
 #include "kernels/cpu/half.h"
 
 namespace penstock {
@@ -114,6 +115,24 @@ struct SimdScalar {
   }
   static F32 LoadBfloat16(const uint16_t* p) {
     return Map([=](int i) { return Bfloat16ToFloat(p[i]); });
+  }
+  static void StoreBfloat16(uint16_t* p, const F32& a) {
+    for (int i = 0; i < 16; ++i) p[i] = FloatToBfloat16(a.lane[i]);
+  }
+  static F32 LoadFp8(const uint8_t* p) {
+    return Map([=](int i) { return Fp8ToFloat(p[i]); });
+  }
+  static void StoreFp8(uint8_t* p, const F32& a) {
+    for (int i = 0; i < 16; ++i) p[i] = FloatToFp8(a.lane[i]);
+  }
+  static F32 LoadInt8(const uint8_t* p) {
+    return Map([=](int i) { return static_cast<float>(int8_t(p[i])); });
+  }
+  // The low or the high nibble of each byte, less 8.
+  static F32 LoadNibbles(const uint8_t* p, bool high) {
+    return Map([=](int i) {
+      return static_cast<float>((high ? p[i] >> 4 : p[i] & 15) - 8);
+    });
   }
 
   static I32 SetInt(int32_t x) {

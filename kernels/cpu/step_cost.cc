@@ -9,8 +9,6 @@
 namespace penstock {
 namespace {
 
-constexpr uint64_t kHalfBytes = 2;
-
 void AddMatrix(const PanelMatrix& matrix, uint64_t rows, StepCost& cost) {
   if (rows == 0) return;
   cost.weight_bytes += matrix.panels * matrix.panel_bytes;
@@ -51,7 +49,8 @@ void AddExperts(const ExpertSpec& spec, const CpuExperts& experts,
 
 // One layer's keys, values and attention of one sequence.
 void AddSequence(const ModelSpec& spec, const LayerSpec& layer,
-                 uint64_t first_position, uint64_t rows, StepCost& cost) {
+                 uint64_t token_bytes, uint64_t first_position, uint64_t rows,
+                 StepCost& cost) {
   uint64_t pairs = 0;
   for (uint64_t row = 0; row < rows; ++row) {
     const uint64_t seen = first_position + row + 1;
@@ -61,15 +60,14 @@ void AddSequence(const ModelSpec& spec, const LayerSpec& layer,
   const uint64_t seen = layer.window == 0
                             ? all
                             : std::min<uint64_t>(all, layer.window + rows - 1);
-  const uint64_t token_bytes =
-      kHalfBytes * (spec.kv_width() + spec.value_width());
   cost.kv_bytes += (seen + rows) * token_bytes;
   cost.float_ops += 2 * pairs * spec.heads * (spec.head_dim + spec.value_dim);
 }
 
 }  // namespace
 
-StepCost CostOf(const CpuModel& model, const StepPlan& plan) {
+StepCost CostOf(const CpuModel& model, const KvLayout& layout,
+                const StepPlan& plan) {
   StepCost cost;
   const ModelSpec& spec = model.spec();
   const uint64_t rows = plan.tokens.size();
@@ -91,8 +89,9 @@ StepCost CostOf(const CpuModel& model, const StepPlan& plan) {
       AddMatrix(matrix, after, cost);
     }
     for (const SequenceRows& sequence : plan.sequences) {
-      AddSequence(spec, spec.layer_specs[i], plan.positions[sequence.first_row],
-                  sequence.rows, cost);
+      AddSequence(spec, spec.layer_specs[i],
+                  layout.layer_bytes() / kBlockTokens,
+                  plan.positions[sequence.first_row], sequence.rows, cost);
     }
   }
   AddMatrix(model.head(), sampled.size(), cost);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "common/model/kv_layout.h"
 #include "kernels/api/step_plan.h"
 #include "kernels/cpu/cpu_model.h"
 
@@ -18,6 +19,7 @@ struct StepCost {
 };
 
 // Precondition: the plan passed CheckPlan.
-StepCost CostOf(const CpuModel& model, const StepPlan& plan);
+StepCost CostOf(const CpuModel& model, const KvLayout& layout,
+                const StepPlan& plan);
 
 }  // namespace penstock

@@ -11,9 +11,10 @@
 namespace penstock {
 
 TestEngine::TestEngine(CpuBackendOptions options, int blocks)
-    : arena_(KvLayout::For(options.model->spec(), KvType::kF16).block_bytes() *
-                 blocks,
-             0xff) {
+    : arena_(
+          KvLayout::For(options.model->spec(), options.kv_type).block_bytes() *
+              blocks,
+          0xff) {
   options.arena.bytes = absl::MakeSpan(arena_);
   auto backend = CpuBackend::Create(std::move(options));
   CHECK(backend.ok()) << backend.status();

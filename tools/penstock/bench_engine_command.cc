@@ -37,6 +37,7 @@ struct Options {
   int depth = 0;
   int repeat = 3;
   std::string path = "auto";
+  std::string kv_type = "f16";
   bool json = false;
 };
 
@@ -104,8 +105,9 @@ Json DescribeDecode(const EngineBenchRow& row, int depth,
 
 void PrintTable(const Json& document) {
   const Json& machine = document["machine"];
-  std::cout << absl::StrFormat("%s, %d threads, reads %.1f GB/s\n\n",
+  std::cout << absl::StrFormat("%s, KV in %s, %d threads, reads %.1f GB/s\n\n",
                                machine["backend"].get<std::string>(),
+                               machine["kv_type"].get<std::string>(),
                                document["threads"].get<int>(),
                                machine["read_bytes_per_s"].get<double>() / 1e9);
   for (const Json& row : document["prefill"]) {
@@ -146,13 +148,15 @@ absl::Status BenchEngine(const Options& options) {
   load.decode_steps = options.decode_steps;
   load.repeat = options.repeat;
 
-  const KvLayout layout = KvLayout::For(model->spec(), KvType::kF16);
+  ASSIGN_OR_RETURN(const KvType kv_type, ParseKvType(options.kv_type));
+  const KvLayout layout = KvLayout::For(model->spec(), kv_type);
   const int64_t blocks = EngineBench::BlocksNeeded(load);
   std::vector<uint8_t> arena(blocks * layout.block_bytes());
   EngineBench bench;
   CpuBackendOptions backend_options;
   backend_options.model = model.get();
   backend_options.arena.bytes = absl::MakeSpan(arena);
+  backend_options.kv_type = kv_type;
   backend_options.threads = options.threads;
   ASSIGN_OR_RETURN(backend_options.path, ParsePath(options.path));
   backend_options.max_sequences =
@@ -169,6 +173,7 @@ absl::Status BenchEngine(const Options& options) {
                    {"machine",
                     {{"cores", HostThreads()},
                      {"backend", backend->caps().name},
+                     {"kv_type", options.kv_type},
                      {"read_bytes_per_s", read_limit}}}};
   for (const EngineBenchRow& row : bench.Run(*backend, blocks, load)) {
     if (row.decode) {
@@ -219,6 +224,8 @@ void AddBenchEngineCommand(CLI::App& bench, Action& action) {
       ->check(CLI::Range(1, 1000));
   command->add_option("--path", options->path, "instructions to use")
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}));
+  command->add_option("--kv-type", options->kv_type,
+                      "elements of KV pages: f16, bf16, fp8, int8 or int4");
   command->add_flag("--json", options->json, "one JSON document");
   command->callback([options, &action] {
     action = [options] { return BenchEngine(*options); };
