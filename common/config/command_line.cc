@@ -21,6 +21,7 @@
 #include "common/config/tenant_config.h"
 #include "common/model/files/model_path.h"
 #include "common/model/files/quantizer.h"
+#include "common/model/kv_layout.h"
 #include "protos/config.pb.h"
 
 namespace penstock {
@@ -39,6 +40,10 @@ void AddCommonFlags(CLI::App& app, Options& options, std::string& config) {
   app.add_option("--weights", options.weights,
                  "Type that matrices are stored as on load, such as q8_0 or "
                  "q4_0; default: the file's. The same for all of a cluster");
+  app.add_option("--kv-type", options.kv_type,
+                 "Elements of KV: f16, bf16, fp8, int8 or int4; default: f16. "
+                 "int8 holds 1.9 times the tokens of f16, int4 3.6 times. The "
+                 "same for all of a cluster");
   app.add_option("--listen,--grpc", options.listen.grpc,
                  "host:port of gRPC; port 0: any free one");
   app.add_option("--metrics-listen,--metrics", options.listen.metrics,
@@ -52,6 +57,7 @@ void ApplyCommon(const Config& config, Options& options) {
   if (config.has_model()) options.model = config.model();
   if (config.has_model_name()) options.model_name = config.model_name();
   if (config.has_weights()) options.weights = config.weights();
+  if (config.has_kv_type()) options.kv_type = config.kv_type();
   if (config.listen().has_grpc()) options.listen.grpc = config.listen().grpc();
   if (config.listen().has_metrics()) {
     options.listen.metrics = config.listen().metrics();
@@ -190,6 +196,9 @@ absl::Status ValidateCommon(const Options& options) {
   RETURN_IF_ERROR(CheckListen(options.listen.grpc));
   if (!options.weights.empty()) {
     RETURN_IF_ERROR(QuantizedTypeOfName(options.weights).status());
+  }
+  if (!options.kv_type.empty()) {
+    RETURN_IF_ERROR(ParseKvType(options.kv_type).status());
   }
   return InRange("max_queued_requests", options.max_queued_requests, 1,
                  1 << 20);

@@ -28,6 +28,7 @@ TEST(CommandLineTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
     model: "from-file.gguf"
     kv_memory: "64MiB"
     kv_disk: "/var/kv"
+    kv_type: "int8"
     kv_disk_bytes: "2GiB"
     kvstore: "127.0.0.1:50061"
     weights_cache: "off"
@@ -45,6 +46,7 @@ TEST(CommandLineTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
   EXPECT_EQ(line->options.kv_memory_bytes, 64u << 20);
   EXPECT_EQ(line->options.kv_host_memory_bytes, 1u << 30);
   EXPECT_EQ(line->options.kv_disk, "/var/kv");
+  EXPECT_EQ(line->options.kv_type, "int8");
   EXPECT_EQ(line->options.kv_disk_bytes, uint64_t{3} << 30);
   EXPECT_EQ(line->options.kvstore, "127.0.0.1:50061");
   EXPECT_EQ(line->options.weights_cache, "off");
@@ -125,6 +127,8 @@ TEST(CommandLineTest, ErrorsNameTheFlagAndTheWayOut) {
               HasSubstr("auto, avx512, avx2, scalar, oracle"));
   EXPECT_THAT(parse({"--model", "m", "--kv-memory", "lots"}),
               HasSubstr("512MiB"));
+  EXPECT_THAT(parse({"--model", "m", "--kv-type", "int3"}),
+              HasSubstr("f16, f32, bf16, fp8, int8, int4"));
   EXPECT_THAT(parse({"--model", "m", "--no-such-flag"}),
               HasSubstr("--no-such-flag"));
   EXPECT_THAT(parse({"--config", "/no/such/file"}), HasSubstr("/no/such/file"));

@@ -46,6 +46,7 @@ struct RouterOptions {
   std::string model;       // path of a GGUF file or Hugging Face folder
   std::string model_name;  // empty: the file's or folder's
   std::string weights;     // type that workers store matrices as; empty: own
+  std::string kv_type;     // elements of KV; empty: what the backend keeps
   ListenOptions listen{"127.0.0.1:50051", "127.0.0.1:9100", "127.0.0.1:8080"};
   HttpOptions http;
   std::string cluster_key_file;     // empty: the key is empty (loopback only)
@@ -69,6 +70,7 @@ struct WorkerOptions {
   std::string model;
   std::string model_name;
   std::string weights;
+  std::string kv_type;  // elements of KV; empty: what the backend keeps
   ListenOptions listen{"127.0.0.1:0", "127.0.0.1:0"};
   std::string cluster_key_file;
   std::string name;       // empty: role, host and a random part

@@ -16,8 +16,8 @@ struct KvManifest {
   ContentId content;
   NumericsId numerics;
   int prompt_tokens = 0;  // with those of the answer that the KV goes on after
-  // Chained hash of every full block of them, cached ones included: equal
-  // chains mean equal tokens in equal order.
+  // Chained hash of every full block of them, cached ones included: equal chains
+  // mean equal tokens in equal order.
   std::vector<BlockHash> block_hashes;
   // Blocks that travelled: index within the prompt, and checksum of its page.
   struct MovedBlock {

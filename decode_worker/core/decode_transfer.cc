@@ -114,11 +114,16 @@ absl::Status DecodeTransfer::CheckOffer() const {
                      absl::StrCat("offer from ", peer_.name, ", but ",
                                   leg_.partner.worker, " was announced"));
   }
-  if (offer_->layout != context_->layout.id() ||
-      offer_->content != context_->content) {
+  if (offer_->content != context_->content) {
     return MakeError(ErrorReason::kIncompatibleWorker,
-                     absl::StrCat("KV layout or model of ", peer_.name,
+                     absl::StrCat("model of ", peer_.name,
                                   " differs from this worker's"));
+  }
+  if (offer_->layout != context_->layout.id()) {
+    return MakeError(
+        ErrorReason::kIncompatibleWorker,
+        absl::StrCat("KV layout of ", peer_.name,
+                     " differs from this worker's; give both one --kv-type"));
   }
   if (offer_->prompt_tokens != static_cast<int>(history_.size()) ||
       offer_->block_hashes != context_->hasher->Chain(root_, history_)) {

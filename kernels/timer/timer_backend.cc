@@ -26,7 +26,8 @@ bool Sane(absl::Duration time) {
 
 absl::StatusOr<std::unique_ptr<TimerBackend>> TimerBackend::Create(
     Options options) {
-  const size_t block = KvLayout::For(options.spec, KvType::kF16).block_bytes();
+  const size_t block =
+      KvLayout::For(options.spec, options.kv_type).block_bytes();
   if (options.arena.bytes.size() < block) {
     return absl::InvalidArgumentError(absl::StrCat(
         "arena: ", options.arena.bytes.size(), " bytes hold no KV block of ",
@@ -46,7 +47,7 @@ absl::StatusOr<std::unique_ptr<TimerBackend>> TimerBackend::Create(
 
 TimerBackend::TimerBackend(Options options)
     : options_(std::move(options)),
-      layout_(KvLayout::For(options_.spec, KvType::kF16)),
+      layout_(KvLayout::For(options_.spec, options_.kv_type)),
       caps_({.name = "timer",
              .numerics = kNumerics,
              .batch_invariant = true,

@@ -19,7 +19,8 @@ namespace penstock {
 class TimerBackend : public Backend {
  public:
   struct Options {
-    ModelSpec spec;              // for the sizes of pages and vocabulary
+    ModelSpec spec;  // for the sizes of pages and vocabulary
+    KvType kv_type = KvType::kF16;
     Arena arena;                 // outlives the backend; never written to
     std::function<void()> wake;  // any thread, after each event; may be null
     int max_rows = 512;

@@ -109,8 +109,12 @@ class RouterServerImpl : public RouterServer {
     PolicyOptions policy;
     ASSIGN_OR_RETURN(policy.kind, ParsePolicy(options.policy));
     policy.local_prefill_tokens = options.local_prefill_tokens;
+    KvType kv_type = KvType::kF16;
+    if (!options.kv_type.empty()) {
+      ASSIGN_OR_RETURN(kv_type, ParseKvType(options.kv_type));
+    }
     policy.kv_bytes_per_token = static_cast<int64_t>(
-        KvLayout::For(model.spec(), KvType::kF16).block_bytes() / kBlockTokens);
+        KvLayout::For(model.spec(), kv_type).block_bytes() / kBlockTokens);
     policy_ = std::make_unique<PlacementPolicy>(policy, cost);
     RouterCore::Options core;
     core.workers.content = model.spec().content;

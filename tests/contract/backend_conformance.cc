@@ -441,18 +441,33 @@ TEST_P(BackendConformanceTest, ProgressRisesToAllLayersBeforeTheResult) {
   driver().Release(sequence);
 }
 
-// Pages are really read: the highest exponent bit of any filled element shows.
+// Where the byte with the highest exponent bit of any number lies: of an
+// element, or where elements are integers of a scale.
+uint64_t ByteWithExponent(const KvLayout& layout, SeededRandom& random) {
+  const int bytes = Traits(layout.type).bits / 8;
+  if (Traits(layout.type).scale_group == 0) {
+    return (random.Below(layout.block_bytes() / bytes) + 1) * bytes - 1;
+  }
+  const KvHeadLayout head = layout.head();
+  const bool keys = random.Below(2) == 0;
+  const uint32_t first = keys ? head.key_scales : head.value_scales;
+  const uint32_t last = keys ? head.values : head.bytes;
+  return random.Below(layout.layers) * layout.layer_bytes() +
+         random.Below(layout.kv_heads) * head.bytes + first +
+         random.Below((last - first) / 2) * 2 + 1;
+}
+
+// Pages are really read: the highest exponent bit of any filled number shows.
 TEST_P(BackendConformanceTest, AFlippedBitInAPageChangesTheLogits) {
-  constexpr uint8_t kHighestExponentBit = 0x40;  // of an element's last byte
+  constexpr uint8_t kHighestExponentBit = 0x40;  // of its byte
   DrivenSequence sequence;
   sequence.tokens = OtherPrompt(7, 2 * kBlockTokens + 1);
   const Transcript clean = driver().Prefill(sequence, kBigChunk);
-  const int element = GetParam().maker.kv_type == KvType::kF16 ? 2 : 4;
+  const KvLayout& layout = driver().backend().kv_layout();
   absl::Span<uint8_t> block = driver().block(sequence.blocks[0]);
   SeededRandom random(7);
   for (int flips = 0; flips < 8;) {
-    uint8_t& byte =
-        block[(random.Below(block.size() / element) + 1) * element - 1];
+    uint8_t& byte = block[ByteWithExponent(layout, random)];
     if (byte & kHighestExponentBit) continue;  // small values become huge
     byte ^= kHighestExponentBit;
     sequence.computed = 2 * kBlockTokens;

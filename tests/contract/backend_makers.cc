@@ -1,5 +1,6 @@
 #include "tests/contract/backend_makers.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,12 +12,16 @@ namespace {
 // Two, so that the work is shared; no spinning, because tests share cores.
 constexpr ThreadPoolOptions kThreads = {.threads = 2, .spin = false};
 
-BackendMaker MakeCpuWith(CpuPath path, int threads, ActivationTerms terms) {
-  return {.name = absl::StrCat("cpu_", CpuPathName(path)),
-          .kv_type = KvType::kF16,
+BackendMaker MakeCpuWith(CpuPath path, int threads, ActivationTerms terms,
+                         KvType type = KvType::kF16) {
+  std::string name = absl::StrCat("cpu_", CpuPathName(path));
+  if (type != KvType::kF16) absl::StrAppend(&name, "_", Traits(type).name);
+  return {.name = std::move(name),
+          .kv_type = type,
           .make = [=](const BackendMaker::Setup& setup) {
             CpuBackendOptions options;
             options.model = setup.model;
+            options.kv_type = type;
             options.arena = setup.arena;
             options.wake = setup.wake;
             options.max_rows = setup.max_rows;
@@ -48,6 +53,14 @@ BackendMaker MakeOracle(OracleObserver observer) {
 
 BackendMaker MakeCpu(CpuPath path) {
   return MakeCpuWith(path, kThreads.threads, ActivationTerms());
+}
+
+BackendMaker MakeCpuKeeping(KvType type, CpuPath path) {
+  return MakeCpuWith(path, kThreads.threads, ActivationTerms(), type);
+}
+
+std::vector<KvType> SmallerKvTypes() {
+  return {KvType::kBf16, KvType::kFp8, KvType::kInt8, KvType::kInt4};
 }
 
 BackendMaker MakeExactCpu(CpuPath path, int threads) {

@@ -14,6 +14,11 @@ BackendMaker MakeOracle(OracleObserver observer = {});
 // Quantised activations, on one set of instructions.
 BackendMaker MakeCpu(CpuPath path);
 
+// The same with KV of any type but F32.
+BackendMaker MakeCpuKeeping(KvType type, CpuPath path = CpuPath::kAuto);
+// The types beside F16 that it takes.
+std::vector<KvType> SmallerKvTypes();
+
 // The same as exact as F16 pages allow.
 BackendMaker MakeExactCpu(CpuPath path, int threads);
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/model/files/model_file.h"
 #include "common/model/kv_layout.h"
+#include "common/peer/error_reason.h"
 #include "common/transfer/page_faults.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -59,14 +61,17 @@ GenerateRequest TheRequest() {
 
 LocalClusterOptions ClusterOptions(Handoff handoff,
                                    CpuPath path = CpuPath::kAuto,
-                                   int chunk = 512) {
+                                   int chunk = 512,
+                                   KvType kv_type = KvType::kF16) {
   LocalClusterOptions options;
   options.model = &Model();
   options.handoff = handoff;
   options.engine.prefill_chunk = chunk;
-  options.backend = [path](Arena arena, std::function<void()> wake) {
+  options.kv_type = kv_type;
+  options.backend = [=](Arena arena, std::function<void()> wake) {
     CpuBackendOptions backend;
     backend.model = &Model();
+    backend.kv_type = kv_type;
     backend.arena = arena;
     backend.threads = 2;
     backend.path = path;
@@ -102,16 +107,19 @@ void ExpectSameBits(const LocalResult& got, const LocalResult& want,
 }
 
 // Run locally, alone, cold, in one chunk a step: what all others are held to.
-const LocalResult& Baseline() {
-  static const LocalResult* baseline = [] {
-    LocalCluster cluster(ClusterOptions(Handoff::kNone));
-    return new LocalResult(cluster.Serve({TheRequest()})[0]);
-  }();
-  return *baseline;
+const LocalResult& Baseline(KvType type = KvType::kF16) {
+  static auto* baselines = new std::map<KvType, LocalResult>;
+  const auto [found, missing] = baselines->try_emplace(type);
+  if (missing) {
+    LocalCluster cluster(
+        ClusterOptions(Handoff::kNone, CpuPath::kAuto, 512, type));
+    found->second = cluster.Serve({TheRequest()})[0];
+  }
+  return found->second;
 }
 
-uint64_t PageBytes() {
-  return KvLayout::For(Model().spec(), KvType::kF16).block_bytes();
+uint64_t PageBytes(KvType type) {
+  return KvLayout::For(Model().spec(), type).block_bytes();
 }
 
 struct Combination {
@@ -120,6 +128,7 @@ struct Combination {
   int chunk;
   CpuPath path;
   int batch;  // requests served at once; the prompt is one of them
+  KvType kv_type = KvType::kF16;
 };
 
 // The written list of combinations. Each is served cold, then warm.
@@ -131,6 +140,11 @@ constexpr Combination kCombinations[] = {
     {"shm_chunk_512", Handoff::kShm, 512, CpuPath::kAuto, 1},
     {"tcp_chunk_64_batch_16", Handoff::kTcp, 64, CpuPath::kAuto, 16},
     {"tcp_chunk_512_avx2", Handoff::kTcp, 512, CpuPath::kAvx2, 1},
+    {"inproc_int8", Handoff::kInproc, 64, CpuPath::kAuto, 1, KvType::kInt8},
+    {"tcp_int8_batch_16", Handoff::kTcp, 64, CpuPath::kAuto, 16, KvType::kInt8},
+    {"shm_int4", Handoff::kShm, 512, CpuPath::kAvx2, 1, KvType::kInt4},
+    {"shm_fp8", Handoff::kShm, 64, CpuPath::kAuto, 1, KvType::kFp8},
+    {"inproc_bf16", Handoff::kInproc, 64, CpuPath::kAuto, 1, KvType::kBf16},
 };
 
 class BitEqualityTest : public testing::TestWithParam<Combination> {};
@@ -140,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, BitEqualityTest,
                          [](const auto& info) { return info.param.name; });
 
 void ExpectThatKvMoved(Handoff handoff, const TransferSummary& moved,
-                       uint64_t lacking) {
+                       uint64_t lacking, KvType type = KvType::kF16) {
   switch (handoff) {
     case Handoff::kNone:
       EXPECT_EQ(moved.bytes_moved, 0u);
@@ -152,7 +166,7 @@ void ExpectThatKvMoved(Handoff handoff, const TransferSummary& moved,
       break;
     default:
       EXPECT_EQ(moved.blocks_moved, lacking);
-      EXPECT_EQ(moved.bytes_moved, lacking * PageBytes());
+      EXPECT_EQ(moved.bytes_moved, lacking * PageBytes(type));
       EXPECT_EQ(moved.decode_prompt_tokens, 0u);
   }
 }
@@ -164,24 +178,46 @@ TEST_P(BitEqualityTest, ColdAndWarm) {
                 std::string(CpuPathName(way.path)).c_str());
     return;
   }
-  LocalCluster cluster(ClusterOptions(way.handoff, way.path, way.chunk));
+  LocalCluster cluster(
+      ClusterOptions(way.handoff, way.path, way.chunk, way.kv_type));
   std::vector<GenerateRequest> requests;
   for (int i = 1; i < way.batch; ++i) {
     requests.push_back(Request(Text(20 + 9 * i, 11 * i), kGenerated));
   }
   requests.push_back(TheRequest());
   LocalResult cold = cluster.Serve(requests).back();
-  ExpectSameBits(cold, Baseline(), absl::StrCat(way.name, " cold"));
+  ExpectSameBits(cold, Baseline(way.kv_type), absl::StrCat(way.name, " cold"));
   EXPECT_EQ(cold.usage.cached_tokens, 0);
-  ExpectThatKvMoved(way.handoff, cold.transfer, kPromptBlocks);
+  ExpectThatKvMoved(way.handoff, cold.transfer, kPromptBlocks, way.kv_type);
 
   LocalResult warm = cluster.Serve(requests).back();
-  ExpectSameBits(warm, Baseline(), absl::StrCat(way.name, " warm"));
+  ExpectSameBits(warm, Baseline(way.kv_type), absl::StrCat(way.name, " warm"));
   EXPECT_EQ(warm.usage.cached_tokens,
             (kPromptTokens - 1) / kBlockTokens * kBlockTokens);
   // Only the partly filled last block is missing.
   ExpectThatKvMoved(way.handoff, warm.transfer,
-                    kPromptTokens % kBlockTokens ? 1 : 0);
+                    kPromptTokens % kBlockTokens ? 1 : 0, way.kv_type);
+}
+
+// A prefill worker that keeps INT8 and a decode worker that keeps F16.
+TEST(BitEqualityOnlyTest, OtherKvTypesAreRefused) {
+  LocalClusterOptions options = ClusterOptions(Handoff::kInproc);
+  options.backend = [made = 0](Arena arena,
+                               std::function<void()> wake) mutable {
+    CpuBackendOptions backend;
+    backend.model = &Model();
+    backend.kv_type = made++ == 0 ? KvType::kInt8 : KvType::kF16;
+    backend.arena = arena;
+    backend.spin = false;
+    backend.wake = std::move(wake);
+    return CpuBackend::Create(backend);
+  };
+  LocalCluster cluster(options);
+  const absl::Status status = cluster.Serve({TheRequest()})[0].status;
+  EXPECT_EQ(ErrorInfoOf(status).reason, ErrorReason::kIncompatibleWorker)
+      << status;
+  EXPECT_NE(status.message().find("--kv-type"), absl::string_view::npos)
+      << status;
 }
 
 // Every page over shared memory is damaged: refused there, and sent over TCP.

@@ -164,7 +164,7 @@ std::unique_ptr<LocalCluster::Host> LocalCluster::MakeHost(
     const std::string& name, WorkerRoles roles) {
   auto host = std::make_unique<Host>();
   host->key = {name, DrawIncarnation()};
-  KvLayout layout = KvLayout::For(options_.model->spec(), KvType::kF16);
+  KvLayout layout = KvLayout::For(options_.model->spec(), options_.kv_type);
   auto memory = ArenaMemory::Create(layout.block_bytes() * options_.blocks);
   CHECK(memory.ok()) << memory.status().ToString();
   host->memory = *std::move(memory);

@@ -34,7 +34,8 @@ enum class Handoff {
 struct LocalClusterOptions {
   const ModelFile* model = nullptr;
   Handoff handoff = Handoff::kNone;
-  int blocks = 256;  // of each worker
+  int blocks = 256;               // of each worker
+  KvType kv_type = KvType::kF16;  // blocks are at least as large as this makes
   EngineOptions engine;
   // Makes each worker's backend over its arena; `wake` may come from any
   // thread.

@@ -14,6 +14,7 @@ struct ClusterOptions {
   std::string model_name;
   std::string weights;  // type of matrices, as flags name it; empty: own
   int routers = 1;
+  std::string kv_type;  // elements of KV; empty: what the backend keeps
   int prefill = 1;
   int decode = 1;
   bool one_process = false;

@@ -31,7 +31,10 @@ uint64_t KvTokens(const ClusterOptions& options) {
   const auto model = OpenModelFile(options.model);
   const auto bytes = ParseSize("kv-memory", options.kv_memory);
   if (!model.ok() || !bytes.ok()) return 0;
-  const KvType type = options.backend == "oracle" ? KvType::kF32 : KvType::kF16;
+  KvType type = options.backend == "oracle" ? KvType::kF32 : KvType::kF16;
+  if (const auto given = ParseKvType(options.kv_type); given.ok()) {
+    type = *given;
+  }
   return *bytes / KvLayout::For((*model)->spec(), type).block_bytes() *
          kBlockTokens;
 }

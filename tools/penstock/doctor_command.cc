@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/model/files/model_file.h"
+#include "common/model/kv_layout.h"
 #include "nlohmann/json.hpp"
 #include "tools/penstock/command.h"
 #include "tools/penstock/json_line.h"
@@ -146,11 +147,26 @@ Finding CheckPort(const std::string& name, uint16_t port) {
   return finding;
 }
 
+// Tokens that a GiB of --kv-memory holds, by --kv-type.
+std::string RoomForKv(const ModelSpec& spec) {
+  std::vector<std::string> room;
+  for (const KvTypeTraits& type : kKvTypes) {
+    if (type.type == KvType::kF32) continue;
+    const uint64_t block = KvLayout::For(spec, type.type).block_bytes();
+    room.push_back(absl::StrCat(type.name, " ",
+                                (uint64_t{1} << 30) / block * kBlockTokens));
+  }
+  return absl::StrJoin(room, ", ");
+}
+
 Finding CheckModel(const std::string& path) {
   const absl::StatusOr<std::unique_ptr<ModelFile>> file = OpenModelFile(path);
   if (file.ok()) {
+    const ModelSpec& spec = (*file)->spec();
     return {"model", Finding::Level::kOk,
-            absl::StrCat(path, ": ", (*file)->spec().name), ""};
+            absl::StrCat(path, ": ", spec.name,
+                         "; tokens in a GiB of KV: ", RoomForKv(spec)),
+            ""};
   }
   return {"model", Finding::Level::kFailure,
           std::string(file.status().message()),

@@ -171,6 +171,9 @@ std::vector<std::string> LocalCluster::ModelArguments() const {
   if (!options_.weights.empty()) {
     arguments.insert(arguments.end(), {"--weights", options_.weights});
   }
+  if (!options_.kv_type.empty()) {
+    arguments.insert(arguments.end(), {"--kv-type", options_.kv_type});
+  }
   return arguments;
 }
 

@@ -37,6 +37,7 @@ RouterOptions ForRouter(const ClusterOptions& options, int key_fd) {
   router.model = options.model;
   router.model_name = ModelName(options);
   router.weights = options.weights;
+  router.kv_type = options.kv_type;
   router.listen = {options.grpc, options.metrics, options.http};
   router.cluster_key_file = KeyPath(key_fd);
   if (options.local_prefill_tokens) {
@@ -52,6 +53,7 @@ absl::StatusOr<WorkerOptions> ForWorker(const ClusterOptions& options,
   worker.model = options.model;
   worker.model_name = ModelName(options);
   worker.weights = options.weights;
+  worker.kv_type = options.kv_type;
   worker.cluster_key_file = KeyPath(key_fd);
   worker.name = "worker-0";
   worker.routers = {router};

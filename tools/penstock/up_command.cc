@@ -52,6 +52,11 @@ void AddUpCommand(CLI::App& app, Action& action) {
                       "compute threads of the host; 0: its cores");
   command->add_option("--kv-memory", options->kv_memory,
                       "KV memory of each worker, such as 512MiB");
+  command
+      ->add_option("--kv-type", options->kv_type,
+                   "elements of KV: f16, bf16, fp8, int8 (1.9 times the "
+                   "tokens of f16) or int4 (3.6 times); default: f16")
+      ->check(CLI::IsMember({"f16", "f32", "bf16", "fp8", "int8", "int4"}));
   command->add_option("--kv-host-memory", options->kv_host_memory,
                       "more memory of each worker, for KV that nobody uses "
                       "now");

@@ -83,8 +83,9 @@ absl::Status VerdictStatus(Verdict verdict) {
       return RefusalStatus(PageRefusal::kWrongIncarnation,
                            "peer has restarted");
     case Verdict::kWrongLayout:
-      return RefusalStatus(PageRefusal::kWrongLayout,
-                           "peer's KV layout differs");
+      return RefusalStatus(
+          PageRefusal::kWrongLayout,
+          "peer's KV layout differs, as with another --kv-type");
     case Verdict::kDropped:
       return absl::UnavailableError("peer has dropped this worker");
     case Verdict::kUnusableMemory:

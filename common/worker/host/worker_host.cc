@@ -79,13 +79,24 @@ absl::Status WorkerHost::Load(const Ports& ports) {
                                       .weights = options_.weights,
                                       .threads = options_.threads}));
   ASSIGN_OR_RETURN(tokenizer_, CreateTokenizer(model_->vocabulary()));
-  bool oracle = options_.backend == BackendChoice::kOracle;
-  RETURN_IF_ERROR(MakeArena(oracle ? KvType::kF32 : KvType::kF16));
+  ASSIGN_OR_RETURN(const KvType kv_type, ChooseKvType());
+  RETURN_IF_ERROR(MakeArena(kv_type));
   auto wake = [inbox = ports.loop->inbox()] { inbox->Wake(); };
-  RETURN_IF_ERROR(MakeBackend(wake));
+  RETURN_IF_ERROR(MakeBackend(kv_type, wake));
   RETURN_IF_ERROR(MakeTransports(&ports.loop->clock(), wake));
   RETURN_IF_ERROR(MakeTiers(ports, wake));
   return MakeCore(ports);
+}
+
+absl::StatusOr<KvType> WorkerHost::ChooseKvType() const {
+  const bool oracle = options_.backend == BackendChoice::kOracle;
+  if (options_.kv_type.empty()) return oracle ? KvType::kF32 : KvType::kF16;
+  ASSIGN_OR_RETURN(const KvType type, ParseKvType(options_.kv_type));
+  if (oracle == (type == KvType::kF32)) return type;
+  return absl::InvalidArgumentError(
+      absl::StrCat("kv-type is ", options_.kv_type, "; ",
+                   oracle ? "the oracle keeps f32 only"
+                          : "f32 is for the oracle only, others take f16"));
 }
 
 absl::Status WorkerHost::MakeArena(KvType type) {
@@ -104,7 +115,7 @@ absl::Status WorkerHost::MakeArena(KvType type) {
   return absl::OkStatus();
 }
 
-absl::Status WorkerHost::MakeBackend(std::function<void()> wake) {
+absl::Status WorkerHost::MakeBackend(KvType type, std::function<void()> wake) {
   if (options_.backend == BackendChoice::kOracle) {
     OracleBackend::Options oracle;
     oracle.model = model_.get();
@@ -120,6 +131,7 @@ absl::Status WorkerHost::MakeBackend(std::function<void()> wake) {
   if (options_.backend == BackendChoice::kTimer) {
     TimerBackend::Options timer;
     timer.spec = model_->spec();
+    timer.kv_type = type;
     timer.arena = memory_->arena();
     timer.wake = std::move(wake);
     timer.max_rows = options_.engine.max_rows;
@@ -129,6 +141,7 @@ absl::Status WorkerHost::MakeBackend(std::function<void()> wake) {
   }
   CpuBackendOptions cpu;
   cpu.model = model_.get();
+  cpu.kv_type = type;
   cpu.arena = memory_->arena();
   cpu.threads = options_.threads;
   cpu.path = PathOf(options_.backend);

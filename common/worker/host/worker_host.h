@@ -31,6 +31,7 @@ struct WorkerHostOptions {
   std::string weights_cache;  // folder of packed weights; empty: none
   std::string cluster_key;
   BackendChoice backend = BackendChoice::kAuto;
+  std::string kv_type;  // empty: F16, or F32 of the oracle
   int threads = 1;
   bool spin = false;  // threads may spin: there are cores for all of them
   uint64_t kv_memory_bytes = 0;
@@ -87,8 +88,9 @@ class WorkerHost {
  private:
   explicit WorkerHost(WorkerHostOptions options);
   absl::Status Load(const Ports& ports);
+  absl::StatusOr<KvType> ChooseKvType() const;
   absl::Status MakeArena(KvType type);
-  absl::Status MakeBackend(std::function<void()> wake);
+  absl::Status MakeBackend(KvType type, std::function<void()> wake);
   absl::Status MakeTransports(const Clock* clock, std::function<void()> wake);
   absl::Status MakeTiers(const Ports& ports, std::function<void()> wake);
   absl::Status MakeCore(const Ports& ports);
