@@ -1,5 +1,6 @@
 // Speed of the CPU backend on a model file:
 //   kernels_cpu_cpu_backend_benchmark MODEL [threads] [path] [depth] [batches]
+//                                     [KV type]
 // Not a unit of Google Benchmark: a step needs a model, and medians of few runs
 // say more than means of many on a shared machine.
 #include <cstdio>
@@ -42,11 +43,17 @@ int Main(const std::vector<std::string>& args) {
   bench_options.batches =
       args.size() > 4 ? Numbers(args[4]) : std::vector<int>{1, 8, 32};
   const int64_t blocks = EngineBench::BlocksNeeded(bench_options);
-  const KvLayout layout = KvLayout::For((*model)->spec(), KvType::kF16);
+  const auto kv_type = ParseKvType(args.size() > 5 ? args[5] : "f16");
+  if (!kv_type.ok()) {
+    std::fprintf(stderr, "%s\n", kv_type.status().ToString().c_str());
+    return 1;
+  }
+  const KvLayout layout = KvLayout::For((*model)->spec(), *kv_type);
   std::vector<uint8_t> arena(blocks * layout.block_bytes());
   EngineBench bench;
   CpuBackendOptions options;
   options.model = model->get();
+  options.kv_type = *kv_type;
   options.arena.bytes = absl::MakeSpan(arena);
   options.threads = args.size() > 1 ? std::stoi(args[1]) : 2;
   options.path = PathOf(args.size() > 2 ? args[2] : "auto");
@@ -71,7 +78,9 @@ int Main(const std::vector<std::string>& args) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: %s MODEL [threads] [path] [depth] [batches]\n",
+    std::fprintf(stderr,
+                 "usage: %s MODEL [threads] [path] [depth] [batches] "
+                 "[KV type]\n",
                  argv[0]);
     return 2;
   }

@@ -20,8 +20,15 @@ namespace {
 constexpr int kBlocks = 128;
 constexpr int kChunk = 512;
 
-void PrintRow(const char* name, const BackendMaker& maker,
-              const ModelFile& model) {
+void PrintRow(const char* name, double bytes, double perplexity,
+              const AccuracySummary& summary, int equal, int prompts) {
+  std::printf("| %s | %.0f | %.4f | %d of %d | %d of %d | %.3f |\n", name,
+              bytes, perplexity, summary.steps() - summary.argmax_different(),
+              summary.steps(), equal, prompts, summary.top5_mean());
+  std::fflush(stdout);
+}
+
+void Measure(const BackendMaker& maker, const ModelFile& model) {
   ModelDriver driver(maker, model, kBlocks);
   std::vector<double> all;
   for (const ScoreCase& text : ReadScoreCases(PENSTOCK_CASES)) {
@@ -29,22 +36,20 @@ void PrintRow(const char* name, const BackendMaker& maker,
     all.insert(all.end(), logprobs.begin(), logprobs.end());
   }
   AccuracySummary summary;
-  int prompts = 0, equal_prompts = 0;
+  int prompts = 0, equal = 0;
   for (const GenerationCase& golden : ReadGenerationCases(PENSTOCK_CASES)) {
     const std::vector<StepError> steps = TeacherForce(driver, golden, kChunk);
     ++prompts;
     // Greedy output is the same up to the first other best token.
-    equal_prompts +=
-        std::all_of(steps.begin(), steps.end(),
-                    [](const StepError& step) { return step.argmax_equal; });
+    equal += std::all_of(steps.begin(), steps.end(), [](const StepError& step) {
+      return step.argmax_equal;
+    });
     summary.Add(steps);
   }
   const KvLayout& layout = driver.backend().kv_layout();
-  std::printf("| %-12s | %6.0f | %8.4f | %4d of %d | %3d of %d | %.3f |\n",
-              name, static_cast<double>(layout.block_bytes()) / kBlockTokens,
-              Perplexity(all), summary.steps() - summary.argmax_different(),
-              summary.steps(), equal_prompts, prompts, summary.top5_mean());
-  std::fflush(stdout);
+  PrintRow(Traits(layout.type).name,
+           static_cast<double>(layout.block_bytes()) / kBlockTokens,
+           Perplexity(all), summary, equal, prompts);
 }
 
 int Main(const std::string& path) {
@@ -56,10 +61,14 @@ int Main(const std::string& path) {
   std::printf(
       "| KV | bytes a token | perplexity | greedy steps | whole answers | "
       "top-5 error |\n|---|---|---|---|---|---|\n");
-  PrintRow("f32 (oracle)", MakeOracle(), **model);
-  PrintRow("f16", MakeCpu(CpuPath::kAuto), **model);
+  std::vector<double> golden;
+  for (const ScoreCase& text : ReadScoreCases(PENSTOCK_CASES)) {
+    golden.insert(golden.end(), text.logprobs.begin(), text.logprobs.end());
+  }
+  std::printf("| all in f32 | | %.4f | | | |\n", Perplexity(golden));
+  Measure(MakeCpu(CpuPath::kAuto), **model);
   for (KvType type : SmallerKvTypes()) {
-    PrintRow(Traits(type).name, MakeCpuKeeping(type), **model);
+    Measure(MakeCpuKeeping(type), **model);
   }
   return 0;
 }
