@@ -39,6 +39,54 @@ void AppendText(std::string& out, absl::string_view text) {
 // 0 is "no hash": moved away from, so that an Id stays truthful.
 uint64_t NonZero(uint64_t hash) { return hash == 0 ? 1 : hash; }
 
+// XXH3-64 of a parent's hash and a block's tokens, 72 bytes, taken apart: what
+// the tokens alone decide is ready when the parent is, so that along a chain
+// blocks only wait for each other with two multiplications.
+class ChainStep {
+ public:
+  explicit ChainStep(absl::Span<const uint8_t> secret) {
+    for (size_t i = 0; i < words_.size(); ++i) {
+      for (int b = 7; b >= 0; --b) {
+        words_[i] = words_[i] << 8 | secret[8 * i + b];
+      }
+    }
+  }
+
+  uint64_t Next(uint64_t parent, const TokenId* tokens) const {
+    // Sixteen bytes each, by where they begin; the first token is at 8.
+    const uint64_t own = kBytes * kPrime + Mix(tokens + 6, 8) +
+                         Mix(tokens + 4, 10) + Mix(tokens + 2, 4) +
+                         Mix(tokens + 8, 6) + Mix(tokens + 12, 2);
+    uint64_t hash = own + Fold(parent ^ words_[0], Pair(tokens) ^ words_[1]);
+    hash ^= hash >> 37;
+    hash *= kAvalanche;
+    hash ^= hash >> 32;
+    return NonZero(hash);
+  }
+
+ private:
+  static constexpr uint64_t kBytes = 8 + 4 * kBlockTokens;
+  static_assert(kBytes == 72, "shorter and longer texts are hashed otherwise");
+  static constexpr uint64_t kPrime = 0x9e3779b185ebca87;
+  static constexpr uint64_t kAvalanche = 0x165667919e3779f9;
+
+  static uint64_t Pair(const TokenId* tokens) {
+    return uint64_t{static_cast<uint32_t>(tokens[0])} |
+           uint64_t{static_cast<uint32_t>(tokens[1])} << 32;
+  }
+  static uint64_t Fold(uint64_t a, uint64_t b) {
+    const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
+    return static_cast<uint64_t>(product) ^
+           static_cast<uint64_t>(product >> 64);
+  }
+  uint64_t Mix(const TokenId* tokens, size_t word) const {
+    return Fold(Pair(tokens) ^ words_[word],
+                Pair(tokens + 2) ^ words_[word + 1]);
+  }
+
+  std::array<uint64_t, 12> words_{};  // of the secret
+};
+
 }  // namespace
 
 HashSecret::HashSecret(absl::string_view cluster_key) {
@@ -73,11 +121,14 @@ BlockHash BlockHasher::Next(BlockHash parent,
 
 std::vector<BlockHash> BlockHasher::Chain(
     BlockHash root, absl::Span<const TokenId> tokens) const {
-  std::vector<BlockHash> hashes;
-  hashes.reserve(tokens.size() / kBlockTokens);
-  for (size_t at = 0; at + kBlockTokens <= tokens.size(); at += kBlockTokens) {
-    root = Next(root, tokens.subspan(at, kBlockTokens));
-    hashes.push_back(root);
+  const ChainStep step(secret_.bytes());
+  std::vector<BlockHash> hashes(tokens.size() / kBlockTokens);
+  uint64_t parent = root.value();
+  const TokenId* block = tokens.data();
+  for (BlockHash& hash : hashes) {
+    parent = step.Next(parent, block);
+    hash = BlockHash(parent);
+    block += kBlockTokens;
   }
   return hashes;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "common/env/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -118,6 +119,23 @@ TEST_P(BlockHashTest, Chain) {
   EXPECT_EQ(hasher_.Next(root, Tokens(kBlockTokens)),
             BlockHash(GetParam().chain[0]));
   EXPECT_THAT(hasher_.Chain(root, Tokens(15)), testing::IsEmpty());
+}
+
+// A chain is computed in another way than one block.
+TEST_P(BlockHashTest, AChainIsItsBlocks) {
+  SeededRandom random(5);
+  for (int blocks = 1; blocks < 60; ++blocks) {
+    std::vector<TokenId> tokens(blocks * kBlockTokens + blocks % kBlockTokens);
+    for (TokenId& token : tokens) token = static_cast<TokenId>(random.Next());
+    BlockHash parent(random.Next());
+    const std::vector<BlockHash> chain = hasher_.Chain(parent, tokens);
+    ASSERT_EQ(chain.size(), static_cast<size_t>(blocks));
+    for (int i = 0; i < blocks; ++i) {
+      parent = hasher_.Next(parent, absl::MakeConstSpan(tokens).subspan(
+                                        i * kBlockTokens, kBlockTokens));
+      ASSERT_EQ(chain[i], parent) << i << " of " << blocks;
+    }
+  }
 }
 
 TEST_P(BlockHashTest, LargestIds) {
