@@ -119,6 +119,11 @@ absl::Status Apply(const penstock::v1::RouterConfig& config,
     options.local_prefill_tokens = config.tuning().local_prefill_tokens();
   }
   if (config.tuning().has_policy()) options.policy = config.tuning().policy();
+  if (config.tuning().has_prefix_memory()) {
+    ASSIGN_OR_RETURN(
+        options.prefix_memory_bytes,
+        ParseSize("tuning.prefix_memory", config.tuning().prefix_memory()));
+  }
   if (config.tuning().has_worker_timeout_ms()) {
     options.worker_timeout =
         absl::Milliseconds(config.tuning().worker_timeout_ms());
@@ -233,6 +238,10 @@ absl::Status Validate(const RouterOptions& options) {
   RETURN_IF_ERROR(CheckTenants(options));
   RETURN_IF_ERROR(InRange("local_prefill_tokens", options.local_prefill_tokens,
                           0, 1 << 20));
+  if (options.prefix_memory_bytes < uint64_t{1} << 20) {
+    return absl::InvalidArgumentError(
+        "prefix_memory is less than 1MiB; give at least that");
+  }
   RETURN_IF_ERROR(OneOf("policy", options.policy,
                         {"prefix_aware", "least_load", "round_robin", "random",
                          "power_of_two", "session_sticky", "consistent_hash"}));
@@ -257,7 +266,15 @@ struct SizeFlags {
   std::string kv_memory;
   std::string kv_host_memory;
   std::string kv_disk_bytes;
+  std::string prefix_memory;
 };
+
+absl::Status ApplySizes(const SizeFlags& sizes, RouterOptions& options) {
+  if (sizes.prefix_memory.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(options.prefix_memory_bytes,
+                   ParseSize("prefix-memory", sizes.prefix_memory));
+  return absl::OkStatus();
+}
 
 absl::Status ApplySizes(const SizeFlags& sizes, WorkerOptions& options) {
   const std::tuple<const char*, const std::string&, uint64_t&> all[] = {
@@ -336,9 +353,7 @@ absl::StatusOr<CommandLine<Options>> Parse(const std::string& program,
     add_flags(app, line.options, sizes);
     ASSIGN_OR_RETURN(line.print, ParseFlags(app, program, args));
     if (line.print.has_value()) return line;
-    if constexpr (std::is_same_v<Options, WorkerOptions>) {
-      RETURN_IF_ERROR(ApplySizes(sizes, line.options));
-    }
+    RETURN_IF_ERROR(ApplySizes(sizes, line.options));
     if (config_path.empty()) break;
     if (file_read) break;
     Config config;
@@ -359,7 +374,7 @@ absl::StatusOr<CommandLine<RouterOptions>> ParseRouterCommandLine(
     const std::vector<std::string>& args) {
   return Parse<penstock::v1::RouterConfig, RouterOptions>(
       "penstock-router", "Places requests on workers and relays their tokens",
-      args, [](CLI::App& app, RouterOptions& options, SizeFlags&) {
+      args, [](CLI::App& app, RouterOptions& options, SizeFlags& sizes) {
         app.add_option("--http-listen,--http", options.listen.http,
                        "host:port of the OpenAI API over HTTP; port 0: any "
                        "free one; empty: none");
@@ -375,6 +390,9 @@ absl::StatusOr<CommandLine<RouterOptions>> ParseRouterCommandLine(
         app.add_option("--local-prefill-tokens", options.local_prefill_tokens,
                        "Prompts with fewer uncached tokens are prefilled by "
                        "the decode worker");
+        app.add_option("--prefix-memory", sizes.prefix_memory,
+                       "Memory for what is known of the workers' caches, e.g. "
+                       "512MiB; default: 1GiB");
       });
 }
 

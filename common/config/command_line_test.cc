@@ -57,6 +57,24 @@ TEST(CommandLineTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
   EXPECT_EQ(line->options.backend, "auto");
 }
 
+TEST(CommandLineTest, MemoryOfThePrefixIndexIsASize) {
+  auto parse = [](std::vector<std::string> args) {
+    args.insert(args.end(), {"--model", "m"});
+    return ParseRouterCommandLine(args);
+  };
+  const std::string path =
+      WriteFile("router.cfg", "version: 1 tuning { prefix_memory: \"64MiB\" }");
+  EXPECT_EQ(parse({})->options.prefix_memory_bytes, uint64_t{1} << 30);
+  auto line = parse({"--config", path});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->options.prefix_memory_bytes, uint64_t{64} << 20);
+  line = parse({"--config", path, "--prefix-memory", "2GiB"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->options.prefix_memory_bytes, uint64_t{2} << 30);
+  EXPECT_FALSE(parse({"--prefix-memory", "much"}).ok());
+  EXPECT_FALSE(parse({"--prefix-memory", "1000KiB"}).ok());
+}
+
 TEST(CommandLineTest, TenantsComeFromTheFile) {
   auto parse = [](const std::string& limits) {
     return ParseRouterCommandLine(

@@ -60,6 +60,9 @@ struct RouterOptions {
   std::vector<TenantOptions> tenants;
   TenantOptions other_tenants;
   int local_prefill_tokens = 16;
+  // For what is known of the workers' caches; beyond it, what nobody asked for
+  // lately is forgotten.
+  uint64_t prefix_memory_bytes = uint64_t{1} << 30;
   // A silent worker is pinged after this, and lost after as much again.
   absl::Duration worker_timeout = absl::Seconds(3);
   // How long requests wait for workers after one has come or gone.

@@ -123,6 +123,7 @@ class RouterServerImpl : public RouterServer {
         std::max(core.workers.suspect_after + 1,
                  static_cast<int>(options.worker_timeout /
                                   core.workers.heartbeat_interval));
+    core.workers.prefixes.max_bytes = options.prefix_memory_bytes;
     core.worker_patience = options.worker_patience;
     core.max_running = options.max_concurrent_requests;
     core.max_queued = options.max_queued_requests;
