@@ -51,15 +51,29 @@ int PrefixMatch::BlocksOf(WorkerSlot slot) const {
 
 int PrefixMatch::deepest() const {
   int deepest = 0;
-  const size_t end = words();
-  for (size_t i = 0; i < end; ++i) {
-    for (size_t tree = 0; tree < trees_; ++tree) {
-      ForEachDepth(tree, i, [&](uint64_t, int blocks) {
-        deepest = std::max(deepest, blocks);
-      });
+  for (size_t tree = 0; tree < trees_; ++tree) {
+    // Mostly the last level has an owner, and few of them.
+    for (size_t j = begin_[tree + 1]; j > begin_[tree]; --j) {
+      if (levels_[j - 1].blocks <= deepest) break;
+      if (!Reached(tree, j - 1)) continue;
+      deepest = levels_[j - 1].blocks;
+      break;
     }
   }
   return deepest;
+}
+
+bool PrefixMatch::Reached(size_t tree, size_t level) const {
+  const OwnersView& owners = levels_[level].owners;
+  const size_t end = std::min(owners.words(), alive_.size());
+  for (size_t i = 0; i < end; ++i) {
+    uint64_t word = owners.Word(i) & alive_[i];
+    for (size_t j = begin_[tree]; j < level && word != 0; ++j) {
+      word &= levels_[j].owners.Word(i);
+    }
+    if (word != 0) return true;
+  }
+  return false;
 }
 
 void PrefixMatch::CopyTo(absl::Span<int> blocks) const {

@@ -68,6 +68,8 @@ class PrefixMatch {
   size_t words() const;
   // Living workers of these 64 slots that hold the first block.
   uint64_t FirstWord(size_t i) const;
+  // Does some worker hold all of it to the end of this level?
+  bool Reached(size_t tree, size_t level) const;
   // visit(owners, blocks) with those of these 64 slots that hold so many.
   template <typename Visit>
   void ForEachDepth(size_t tree, size_t i, Visit visit) const;
