@@ -76,6 +76,62 @@ TEST(ClusterTest, AWarmPromptIsFoundByTheIndex) {
   ASSERT_TRUE(cluster.RunUntilIdle());
 }
 
+int64_t RowsComputed(SimCluster& cluster) {
+  int64_t rows = 0;
+  for (SimWorker* worker : cluster.Living())
+    rows += worker->backend().rows_computed();
+  return rows;
+}
+
+// At whatever moment one of two routers dies: its client asks the other at
+// once, and what the workers have computed of the prompt is not computed again.
+TEST(ClusterTest, ADeadRoutersClientsPayForTheirPromptsOnce) {
+  constexpr int kPrompt = 200;
+  int cut_off = 0;
+  for (int when = 1; when < 40; ++when) {
+    SimClusterOptions options;
+    options.routers = 2;
+    options.prefill_workers = 2;
+    options.decode_workers = 2;
+    SimCluster cluster(options);
+    const SimClient* first = cluster.Submit(kPrompt, 20);
+    const SimClient* other = nullptr;
+    const SimClient* again = nullptr;
+    cluster.UseRouter("router1");
+    int64_t before = 0;
+    cluster.After(absl::Microseconds(700) * when, [&] {
+      before = RowsComputed(cluster);
+      cluster.Kill("router");
+    });
+    // The news of it, and of what workers hold, need as long as a message.
+    cluster.After(absl::Microseconds(700) * when + absl::Milliseconds(5), [&] {
+      if (!first->ended->ok()) {
+        again = cluster.Submit(kPrompt, 20, [&](GenerateRequest& request) {
+          request.prompt = first->request.prompt;
+          request.sampling.seed = first->request.sampling.seed;
+        });
+      }
+      other = cluster.Submit(5, 3);
+    });
+    ASSERT_TRUE(cluster.RunUntil([&] { return other != nullptr; })) << when;
+    ASSERT_TRUE(cluster.RunUntilIdle()) << when;
+    EXPECT_EQ(cluster.Check(), "") << when;
+    EXPECT_TRUE(other->ended->ok()) << when;
+    if (again == nullptr) continue;
+    ASSERT_TRUE(again->ended->ok()) << when << " " << *again->ended;
+    EXPECT_EQ(again->tokens.size(), 20u);
+    if (first->tokens.empty()) continue;
+    ++cut_off;
+    EXPECT_TRUE(std::equal(first->tokens.begin(), first->tokens.end(),
+                           again->tokens.begin()));
+    // The blocks of 16 that are full are found, and each token after the first
+    // is a row, as are the other request's.
+    EXPECT_GE(again->last->usage.cached_tokens, kPrompt / 16 * 16) << when;
+    EXPECT_LE(RowsComputed(cluster) - before, 2 * 16 + 20 + 5 + 3 + 20) << when;
+  }
+  EXPECT_GT(cut_off, 10);
+}
+
 TEST(ClusterTest, ADeadPrefillWorkerIsReplacedBeforeTheFirstToken) {
   int replaced = 0;
   for (int when = 0; when < 30; ++when) {

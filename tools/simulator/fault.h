@@ -53,7 +53,7 @@ struct Fault {
   FaultKind kind = FaultKind::kKill;
   absl::Duration at;          // from the start of the run
   absl::Duration lasts = {};  // zero: once, or to the end of the run
-  std::string host = {};      // "router", "prefill0", "decode2", ...
+  std::string host = {};      // "router", "router1", "decode2", ...
   std::string peer = {};      // empty: any
   double amount = 1;
 

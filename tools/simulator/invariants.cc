@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/peer/error_reason.h"
 
@@ -76,6 +77,10 @@ absl::Duration EndOf(const Fault& fault, const std::vector<Fault>& all) {
   }
 }
 
+bool IsRouter(const std::string& host) {
+  return absl::StartsWith(host, "router");
+}
+
 std::string NameOf(const SimClient& client) {
   return absl::StrCat("request ", client.request.client_request_id);
 }
@@ -99,7 +104,7 @@ Invariants::Invariants(const SimPlan* plan, SimCluster* cluster)
   for (const Fault& fault : plan->faults) {
     faults_.push_back({fault.at, EndOf(fault, plan->faults)});
     clocks_ahead_ += Hastes(fault);
-    if (fault.host == "router") router_stopped_ += Stops(fault);
+    if (IsRouter(fault.host)) router_stopped_ += Stops(fault);
   }
 }
 
@@ -117,7 +122,9 @@ std::optional<Violation> Invariants::AfterEvent() {
   if (landed_.has_value()) return landed_;
   if (retried_.has_value()) return retried_;
   if (auto broken = CheckPagesInFlight()) return broken;
-  if (auto broken = CheckRouter()) return broken;
+  for (const RouterCore* router : cluster_->LivingRouters()) {
+    if (auto broken = CheckRouter(*router)) return broken;
+  }
   return CheckProgress();
 }
 
@@ -179,7 +186,7 @@ std::optional<Violation> Invariants::CheckReason(const Watched& watched) const {
     case ErrorReason::kDeadline:
       // A router that was held up refuses by what it found when it came to.
       earned = IsLate(request, cluster_->now() - watched.submitted,
-                      watched.client->admitted) ||
+                      RouterOf(watched)) ||
                (!watched.client->admitted && Troubled());
       break;
     case ErrorReason::kKvTooSmall:
@@ -207,16 +214,18 @@ std::optional<Violation> Invariants::CheckReason(const Watched& watched) const {
 }
 
 std::optional<Violation> Invariants::CheckRefusal(
-    const SimRequest& planned, const absl::Status& status) const {
+    const SimRequest& planned, const std::string& name,
+    const absl::Status& status) const {
+  const RouterCore* router =
+      cluster_->router_alive(name) ? &cluster_->router(name) : nullptr;
   bool earned = false;
   switch (ErrorInfoOf(status).reason) {
     case ErrorReason::kQueueFull:
       // Others fill the queue, and what it waits for.
-      earned =
-          cluster_->router_alive() &&
-          (cluster_->router().queued() >= plan_->cluster.router.max_queued ||
-           WaitsTooLong(planned)) &&
-          (cluster_->router().running() > 0 || Troubled());
+      earned = router != nullptr &&
+               (router->queued() >= plan_->cluster.router.max_queued ||
+                WaitsTooLong(planned, *router)) &&
+               (router->running() > 0 || Troubled());
       break;
     case ErrorReason::kKvTooSmall:
       // A large worker may be away.
@@ -231,13 +240,13 @@ std::optional<Violation> Invariants::CheckRefusal(
       GenerateRequest request;
       request.stop.max_tokens = planned.max_tokens;
       FillRequest(planned, request);
-      earned = IsLate(request, cluster_->router().PredictedWait(request),
-                      /*begun=*/false);
+      earned = router != nullptr &&
+               IsLate(request, router->PredictedWait(request), router);
       break;
     }
     default:
       // Nobody was there to refuse it.
-      earned = !cluster_->router_alive();
+      earned = router == nullptr;
       break;
   }
   if (earned) return std::nullopt;
@@ -245,15 +254,21 @@ std::optional<Violation> Invariants::CheckRefusal(
                    absl::StrCat("a request was refused: ", status.ToString())};
 }
 
+const RouterCore* Invariants::RouterOf(const Watched& watched) const {
+  const std::string& name = watched.client->router;
+  if (watched.client->admitted || !cluster_->router_alive(name)) return nullptr;
+  return &cluster_->router(name);
+}
+
 // Whether nothing can come of it any more `since` it came: of what has not
-// begun the least is known that it takes.
+// begun its router knows the least that it takes.
 bool Invariants::IsLate(const GenerateRequest& request, absl::Duration since,
-                        bool begun) const {
+                        const RouterCore* router) const {
   const absl::Duration left =
       std::min(request.timeout, plan_->cluster.router.max_timeout) - since -
       clocks_ahead_;
-  if (begun || !cluster_->router_alive()) return left <= absl::ZeroDuration();
-  return left <= cluster_->router().PredictedService(request);
+  return left <= (router == nullptr ? absl::ZeroDuration()
+                                    : router->PredictedService(request));
 }
 
 // A full queue is no fault.
@@ -274,11 +289,12 @@ bool Invariants::MadeRoom(const Watched& watched) const {
   });
 }
 
-bool Invariants::WaitsTooLong(const SimRequest& planned) const {
+bool Invariants::WaitsTooLong(const SimRequest& planned,
+                              const RouterCore& router) const {
   const RouterCore::Options& options = plan_->cluster.router;
   GenerateRequest request;
   request.priority = planned.priority;
-  return cluster_->router().PredictedWait(request) >
+  return router.PredictedWait(request) >
          std::min(
              {planned.timeout, options.max_timeout, options.max_queue_age});
 }
@@ -300,7 +316,7 @@ bool Invariants::StepFailed() const {
   return std::any_of(plan_->faults.begin(), plan_->faults.end(),
                      [now](const Fault& fault) {
                        return fault.kind == FaultKind::kStepFails &&
-                              fault.host != "router" && fault.at <= now;
+                              !IsRouter(fault.host) && fault.at <= now;
                      });
 }
 
@@ -322,9 +338,8 @@ bool Invariants::Troubled() const {
   });
 }
 
-std::optional<Violation> Invariants::CheckRouter() const {
-  if (!cluster_->router_alive()) return std::nullopt;
-  const RouterCore& router = cluster_->router();
+std::optional<Violation> Invariants::CheckRouter(
+    const RouterCore& router) const {
   const RouterCore::Options& options = plan_->cluster.router;
   if (router.running() > options.max_running ||
       router.queued() > options.max_queued) {
@@ -382,14 +397,14 @@ std::optional<Violation> Invariants::AtEnd() {
                        " quarantined pages")};
     }
   }
-  if (!cluster_->router_alive()) return std::nullopt;
-  if (absl::Status sums = cluster_->router().CheckAccounting(); !sums.ok()) {
-    return Violation{"the router's accounts add up",
-                     std::string(sums.message())};
-  }
-  if (absl::Status load = cluster_->router().workers().CheckIdle();
-      !load.ok()) {
-    return Violation{"load returns to zero", std::string(load.message())};
+  for (const RouterCore* router : cluster_->LivingRouters()) {
+    if (absl::Status sums = router->CheckAccounting(); !sums.ok()) {
+      return Violation{"the router's accounts add up",
+                       std::string(sums.message())};
+    }
+    if (absl::Status load = router->workers().CheckIdle(); !load.ok()) {
+      return Violation{"load returns to zero", std::string(load.message())};
+    }
   }
   return std::nullopt;
 }

@@ -28,8 +28,9 @@ class Invariants {
   // The router tries a request again, after an attempt that ended so.
   void OnRetry(RequestId request, ErrorReason reason);
 
-  // One that it did not take, and why.
+  // One that the router of that name did not take, and why.
   std::optional<Violation> CheckRefusal(const SimRequest& planned,
+                                        const std::string& router,
                                         const absl::Status& status) const;
 
   // The first promise that is broken now.
@@ -62,9 +63,11 @@ class Invariants {
   std::optional<Violation> CheckReason(const Watched& watched) const;
   bool FitsNowhere(const SimRequest& planned, int blocks) const;
   bool MadeRoom(const Watched& watched) const;
-  bool WaitsTooLong(const SimRequest& planned) const;
+  bool WaitsTooLong(const SimRequest& planned, const RouterCore& router) const;
+  // The living one that has not begun with it; null: none.
+  const RouterCore* RouterOf(const Watched& watched) const;
   bool IsLate(const GenerateRequest& request, absl::Duration since,
-              bool begun) const;
+              const RouterCore* router) const;
   // A write that may still land finds its page.
   std::optional<Violation> CheckPagesInFlight() const;
   std::optional<Violation> CheckWorkers();
@@ -74,7 +77,7 @@ class Invariants {
   // No attempt's tokens are made at two workers.
   std::optional<Violation> CheckOwners() const;
   void OnLand(const WorkerKey& to, TransferId transfer, BlockRef block);
-  std::optional<Violation> CheckRouter() const;
+  std::optional<Violation> CheckRouter(const RouterCore& router) const;
   std::optional<Violation> CheckProgress();
   // A hash of the event's number.
   uint64_t Draw() const;
@@ -94,10 +97,11 @@ class Invariants {
     absl::Duration from, to;
   };
   std::vector<Window> faults_;
-  absl::Duration router_stopped_;  // in all: frozen, or behind by its clock
-  absl::Duration clocks_ahead_;    // in all, of all hosts
-  int least_blocks_ = 0;           // of a worker's pool
-  int most_decode_blocks_ = 0;     // of one that decodes
+  absl::Duration
+      router_stopped_;           // all, in all: frozen, behind by their clocks
+  absl::Duration clocks_ahead_;  // in all, of all hosts
+  int least_blocks_ = 0;         // of a worker's pool
+  int most_decode_blocks_ = 0;   // of one that decodes
   std::vector<std::unique_ptr<Watched>> watched_;
   size_t first_open_ = 0;  // all before it are closed
   int open_ = 0;

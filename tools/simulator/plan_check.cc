@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/model/generate_request.h"
@@ -13,6 +14,7 @@ namespace penstock {
 namespace {
 
 constexpr int kMostWorkers = 1000;
+constexpr int kMostRouters = 16;
 constexpr int kMostBlocks = 1'000'000;
 constexpr int kMostRanks = 64;
 constexpr double kMostBytes = 1e15;
@@ -78,6 +80,7 @@ absl::Status CheckTier(const SimTierOptions& tier) {
 
 absl::Status CheckSettings(const SimPlan& plan) {
   const SimClusterOptions& cluster = plan.cluster;
+  RETURN_IF_ERROR(InRange("routers", cluster.routers, 1, kMostRouters));
   RETURN_IF_ERROR(
       InRange("prefill_workers", cluster.prefill_workers, 0, kMostWorkers));
   RETURN_IF_ERROR(
@@ -99,9 +102,9 @@ absl::Status CheckSettings(const SimPlan& plan) {
 
 absl::Status CheckWorker(const SimWorkerOptions& worker, const SimPlan& plan) {
   const std::string& name = worker.key.name;
-  if (name.empty() || name == "router") {
+  if (name.empty() || absl::StartsWith(name, "router")) {
     return Refuse("name", absl::StrCat("\"", name, "\""),
-                  "one of its own, not empty nor \"router\"");
+                  "one of its own, not empty nor like a router's");
   }
   for (const SimWorkerOptions& other : plan.cluster.workers) {
     if (other.key.name == name) {
@@ -164,17 +167,20 @@ absl::Status CheckFault(const Fault& fault, const SimPlan& plan) {
   RETURN_IF_ERROR(IsTime("at", fault.at));
   RETURN_IF_ERROR(IsTime("for", fault.lasts));
   RETURN_IF_ERROR(CheckAmount(fault));
-  std::set<std::string> hosts = {"router"};
+  std::set<std::string> hosts;
+  for (std::string& router : RoutersOf(plan.cluster)) {
+    hosts.insert(std::move(router));
+  }
   for (const SimWorkerOptions& worker : WorkersOf(plan.cluster)) {
     hosts.insert(worker.key.name);
   }
   if (!hosts.contains(fault.host)) {
     return Refuse("host", absl::StrCat("\"", fault.host, "\""),
-                  "\"router\" or a worker of the plan");
+                  "a router or a worker of the plan");
   }
   if (!fault.peer.empty() && !hosts.contains(fault.peer)) {
     return Refuse("peer", absl::StrCat("\"", fault.peer, "\""),
-                  "\"router\" or a worker of the plan, or left out");
+                  "a router or a worker of the plan, or left out");
   }
   return absl::OkStatus();
 }

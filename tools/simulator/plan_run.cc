@@ -74,12 +74,17 @@ void PlanRun::Schedule() {
 
 void PlanRun::Submit(const SimRequest& planned) {
   ++report_.requests;
+  // As a client's choice does not depend on the others.
+  const std::vector<std::string> routers = RoutersOf(plan_.cluster);
+  const std::string& router = routers[planned.seed % routers.size()];
+  cluster_.UseRouter(router);
   const SimClient* client = cluster_.Submit(
       planned.prompt, planned.max_tokens,
       [&](GenerateRequest& request) { FillRequest(planned, request); });
   if (client == nullptr) {
     ++report_.refused;
-    auto unearned = invariants_.CheckRefusal(planned, cluster_.refused());
+    auto unearned =
+        invariants_.CheckRefusal(planned, router, cluster_.refused());
     if (unearned && report_.ok()) Break(*unearned);
     return;
   }

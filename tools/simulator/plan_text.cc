@@ -75,6 +75,7 @@ template <typename Visit>
 void VisitFields(SimPlan& plan, Visit&& visit) {
   SimClusterOptions& cluster = plan.cluster;
   visit("seed", cluster.seed);
+  visit("routers", cluster.routers);
   visit("prefill_workers", cluster.prefill_workers);
   visit("decode_workers", cluster.decode_workers);
   visit("both_roles", cluster.both_roles);

@@ -21,6 +21,7 @@ class PlanMaker {
     MakeCluster();
     MakeRequests();
     MakeFaults();
+    AddRouters();
     return std::move(plan_);
   }
 
@@ -44,6 +45,7 @@ class PlanMaker {
   SimRequest MakeRequest();
   void AskForMore(SimRequest& request);
   void MakeFaults();
+  void AddRouters();
   Fault MakeFault(FaultKind kind);
   std::string Worker() { return hosts_[random_.Below(hosts_.size())]; }
 
@@ -245,6 +247,18 @@ void PlanMaker::MakeFaults() {
   }
   std::stable_sort(plan_.faults.begin(), plan_.faults.end(),
                    [](const Fault& a, const Fault& b) { return a.at < b.at; });
+}
+
+// Last, so that everything else of a seed's plan is as without them.
+void PlanMaker::AddRouters() {
+  if (!OneIn(4)) return;
+  plan_.cluster.routers = Between(2, 3);
+  // One of them gets all that would have struck the only one.
+  const std::vector<std::string> names = RoutersOf(plan_.cluster);
+  const std::string& struck = names[random_.Below(names.size())];
+  for (Fault& fault : plan_.faults) {
+    if (fault.host == "router") fault.host = struck;
+  }
 }
 
 Fault PlanMaker::MakeFault(FaultKind kind) {

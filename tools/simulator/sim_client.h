@@ -19,6 +19,7 @@ struct SimClient : ClientSink {
   void OnFrame(TokenFrame frame) override;
   void OnFinished(const absl::Status& status) override;
 
+  std::string router;  // that it asked
   GenerateRequest request;
   PlacementSummary placement;
   bool admitted = false;

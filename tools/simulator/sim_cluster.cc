@@ -41,6 +41,22 @@ std::vector<SimWorkerOptions> WorkersOf(const SimClusterOptions& options) {
   return workers;
 }
 
+std::vector<std::string> RoutersOf(const SimClusterOptions& options) {
+  std::vector<std::string> names = {kRouter};
+  for (int i = 1; i < options.routers; ++i) {
+    names.push_back(absl::StrCat(kRouter, i));
+  }
+  return names;
+}
+
+void SimCluster::Process::Report() {
+  for (const auto& link : links) link->Report();
+}
+
+void SimCluster::Process::SetMuted(bool muted) {
+  for (const auto& link : links) link->set_muted(muted);
+}
+
 SimCluster::SimCluster(SimClusterOptions options)
     : options_(std::move(options)),
       random_(options_.seed),
@@ -48,7 +64,9 @@ SimCluster::SimCluster(SimClusterOptions options)
       cost_(DefaultCost()),
       policy_(std::make_unique<PlacementPolicy>(PolicyOptions{}, cost_)),
       network_(std::make_unique<SimNetwork>(
-          &clock_, &timers_, &hasher_, SimModel::Layout(), options_.latency)) {
+          &clock_, &timers_, &hasher_, SimModel::Layout(), options_.latency)),
+      router_names_(RoutersOf(options_)),
+      entry_(kRouter) {
   log_.on_line = options_.on_line;
   if (options_.tokenizer == nullptr) options_.tokenizer = &tokenizer_;
   if (options_.probe == nullptr) options_.probe = &probe_;
@@ -59,8 +77,10 @@ SimCluster::SimCluster(SimClusterOptions options)
   network_->set_bandwidth(options_.bytes_per_second);
   network_->set_page_bytes(options_.page_bytes);
   network_->Seed(random_.Next());
-  AddHost(kRouter);
-  StartRouter();
+  for (const std::string& name : router_names_) {
+    AddHost(name);
+    StartRouter(name);
+  }
   for (const SimWorkerOptions& worker : WorkersOf(options_)) {
     const std::string& name = worker.key.name;
     names_.push_back(name);
@@ -85,8 +105,8 @@ void SimCluster::AddHost(const std::string& name) {
   hosts_[name] = std::make_unique<SimHost>(name, &clock_, &timers_, begin);
 }
 
-void SimCluster::StartRouter() {
-  SimHost& host = *hosts_.at(kRouter);
+void SimCluster::StartRouter(const std::string& name) {
+  SimHost& host = *hosts_.at(name);
   host.Boot([] {});
   SimRouter::Ports ports;
   ports.network = network_.get();
@@ -96,8 +116,8 @@ void SimCluster::StartRouter() {
   if (options_.any_place) ports.policy = &any_place_;
   ports.probe = options_.probe;
   ports.find = [this](const std::string& name) { return worker(name); };
-  router_ = std::make_unique<SimRouter>(
-      options_.router, WorkerKey{kRouter, Incarnation(next_incarnation_++)},
+  routers_[name] = std::make_unique<SimRouter>(
+      options_.router, WorkerKey{name, Incarnation(next_incarnation_++)},
       random_.Next(), ports);
   host.Rearm();
 }
@@ -114,22 +134,41 @@ void SimCluster::StartWorker(const SimWorkerOptions& options) {
       options_.tokenizer, &host, &tiers_[name]);
   WorkerInfo info = process.worker->core().Info();
   info.control_address = name;
-  process.link = std::make_unique<SimRouterLink>(
-      kRouter, info,
-      SimRouterLink::Ports{&process.worker->core(), network_.get(),
-                           &host.clock(), &host.timers(), [this] {
-                             return router_ == nullptr ? nullptr
-                                                       : &router_->registrar();
-                           }});
+  for (const std::string& router : router_names_) {
+    auto find = [this, router]() -> SimRegistrar* {
+      auto it = routers_.find(router);
+      return it == routers_.end() ? nullptr : &it->second->registrar();
+    };
+    process.links.push_back(std::make_unique<SimRouterLink>(
+        router, info,
+        SimRouterLink::Ports{&process.worker->core(), network_.get(),
+                             &host.clock(), &host.timers(), std::move(find),
+                             [&process] { process.Report(); }}));
+  }
   Log(absl::StrCat("worker ", name, " up"));
   host.Rearm();
 }
 
 bool SimCluster::KnowsAllWorkers() const {
-  const ClusterView& view = router_->core().workers().view();
-  return view.workers.size() == names_.size() &&
-         std::all_of(view.workers.begin(), view.workers.end(),
-                     [](const auto& named) { return named.second.ready(); });
+  return std::all_of(routers_.begin(), routers_.end(), [&](const auto& router) {
+    const ClusterView& view = router.second->core().workers().view();
+    return view.workers.size() == names_.size() &&
+           std::all_of(view.workers.begin(), view.workers.end(),
+                       [](const auto& named) { return named.second.ready(); });
+  });
+}
+
+void SimCluster::UseRouter(const std::string& name) {
+  CHECK(std::find(router_names_.begin(), router_names_.end(), name) !=
+        router_names_.end())
+      << name;
+  entry_ = name;
+}
+
+std::vector<RouterCore*> SimCluster::LivingRouters() {
+  std::vector<RouterCore*> living;
+  for (auto& [name, router] : routers_) living.push_back(&router->core());
+  return living;
 }
 
 SimClient* SimCluster::Submit(int prompt, int max_tokens,
@@ -155,25 +194,26 @@ SimClient* SimCluster::Submit(
   request.sampling.seed = random_.Next();
   change(request);
   refused_ = absl::UnavailableError("the router is dead");
+  client->router = entry_;
   bool handled = false;
-  const bool frozen = hosts_.at(kRouter)->frozen();
+  SimHost& host = *hosts_.at(entry_);
   // Not earlier than the frames that tell of its end.
   ++open_clients_;
   clients_.push_back(std::move(owned));
   auto submit = [this, client] {
-    auto taken = router_->core().Submit(client->request, client);
+    auto taken = router(client->router).Submit(client->request, client);
     refused_ = taken.status();
     if (taken.ok()) client->request.id = *taken;
   };
-  if (router_ != nullptr && frozen) {
-    hosts_.at(kRouter)->Handle([this, client, submit] {
+  if (router_alive(entry_) && host.frozen()) {
+    host.Handle([this, client, submit] {
       submit();
       if (!refused_.ok()) client->OnFinished(refused_);
     });
     return client;
   }
-  if (router_ != nullptr) {
-    hosts_.at(kRouter)->Run(submit);
+  if (router_alive(entry_)) {
+    host.Run(submit);
     handled = refused_.ok();
   }
   if (handled) return client;
@@ -184,13 +224,14 @@ SimClient* SimCluster::Submit(
 }
 
 void SimCluster::Cancel(const SimClient* client) {
-  hosts_.at(kRouter)->Handle(
-      [this, client] { router_->core().Cancel(client->request.id); });
+  hosts_.at(client->router)->Handle([this, client] {
+    router(client->router).Cancel(client->request.id);
+  });
 }
 
 void SimCluster::Kill(const std::string& host) {
-  if (host == kRouter) {
-    KillRouter();
+  if (!worker_options_.contains(host)) {
+    KillRouter(host);
     return;
   }
   auto it = workers_.find(host);
@@ -202,20 +243,22 @@ void SimCluster::Kill(const std::string& host) {
   workers_.erase(it);
 }
 
-void SimCluster::KillRouter() {
-  if (router_ == nullptr) return;
-  Log("router dies");
-  network_->Kill(kRouter);
-  dead_routers_.push_back({hosts_.at(kRouter)->Halt(), std::move(router_)});
+void SimCluster::KillRouter(const std::string& name) {
+  auto it = routers_.find(name);
+  if (it == routers_.end()) return;
+  Log(absl::StrCat(name, " dies"));
+  network_->Kill(name);
+  dead_routers_.push_back({hosts_.at(name)->Halt(), std::move(it->second)});
+  routers_.erase(it);
   for (const auto& client : clients_) {
-    if (client->ended.has_value()) continue;
+    if (client->ended.has_value() || client->router != name) continue;
     client->OnFinished(absl::UnavailableError("connection to the router lost"));
   }
 }
 
 void SimCluster::Restart(const std::string& host) {
-  if (host == kRouter) {
-    if (router_ == nullptr) StartRouter();
+  if (!worker_options_.contains(host)) {
+    if (!router_alive(host)) StartRouter(host);
   } else if (!workers_.contains(host)) {
     StartWorker(worker_options_.at(host));
   }
@@ -278,8 +321,9 @@ bool SimCluster::RunUntilIdle(absl::Duration limit) {
 }
 
 bool SimCluster::Idle() const {
-  if (open_clients_ > 0 || router_ == nullptr || !router_->core().idle()) {
-    return false;
+  if (open_clients_ > 0 || routers_.empty()) return false;
+  for (const auto& [name, router] : routers_) {
+    if (!router->core().idle()) return false;
   }
   for (const auto& [name, process] : workers_) {
     if (!process.worker->core().idle()) return false;
@@ -344,9 +388,11 @@ std::string SimCluster::Check() const {
       return name + " leaks blocks";
     }
   }
-  if (router_ == nullptr) return "";
-  absl::Status accounts = router_->core().CheckAccounting();
-  return accounts.ok() ? "" : std::string(accounts.message());
+  for (const auto& [name, router] : routers_) {
+    absl::Status accounts = router->core().CheckAccounting();
+    if (!accounts.ok()) return absl::StrCat(name, ": ", accounts.message());
+  }
+  return "";
 }
 
 }  // namespace penstock

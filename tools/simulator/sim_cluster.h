@@ -23,6 +23,7 @@ namespace penstock {
 
 struct SimClusterOptions {
   uint64_t seed = 1;
+  int routers = 1;  // see RoutersOf
   int prefill_workers = 1;
   int decode_workers = 1;
   bool both_roles = false;  // one worker with both instead
@@ -51,14 +52,17 @@ struct SimClusterOptions {
 // The workers that a cluster of these options has, in order.
 std::vector<SimWorkerOptions> WorkersOf(const SimClusterOptions& options);
 
-// A router and its workers: production cores, simulated ports, one thread, one
+// The routers' names: "router", then "router1", "router2", ...
+std::vector<std::string> RoutersOf(const SimClusterOptions& options);
+
+// Routers and their workers: production cores, simulated ports, one thread, one
 // queue of events in the world's time. Each host has a clock of its own, which
 // never shows the world's. Everything that happens is a line of the log; equal
 // options and calls give equal logs. Single-threaded; owns its hosts, processes
 // and clients.
 class SimCluster {
  public:
-  // Returns when the router knows every worker: the start of the run.
+  // Returns when every router knows every worker: the start of the run.
   explicit SimCluster(SimClusterOptions options);
   ~SimCluster();
 
@@ -70,13 +74,15 @@ class SimCluster {
   // The same with what else `change` asks.
   SimClient* Submit(int prompt, int max_tokens,
                     const std::function<void(GenerateRequest&)>& change);
+  // Requests go to this router from now on; at first to "router".
+  void UseRouter(const std::string& name);
   void Cancel(const SimClient* client);
   const absl::Status& refused() const { return refused_; }
   // The world's time: no host's clock says the same.
   Instant now() const { return clock_.Now(); }
   Instant start() const { return start_; }
 
-  // A worker by name, or "router", whose clients then end with UNAVAILABLE.
+  // A worker by name, or a router, whose clients then end with UNAVAILABLE.
   // Dead ones: no-op.
   void Kill(const std::string& host);
   // Same name, new incarnation, empty memory. Living ones: no-op.
@@ -96,7 +102,8 @@ class SimCluster {
   // Runs until `done`, or until `limit` has passed: then false.
   bool RunUntil(const std::function<bool()>& done,
                 absl::Duration limit = absl::Minutes(5));
-  // Until every client has ended and every core is idle.
+  // Until every client has ended, and every core that lives is idle, a router's
+  // among them.
   bool RunUntilIdle(absl::Duration limit = absl::Minutes(5));
   bool Idle() const;
   // Called after every event; every host concerned has settled by then.
@@ -106,10 +113,16 @@ class SimCluster {
   // Empty, or what is wrong: wrong tokens, a leak, an account that is not zero.
   std::string Check() const;
 
-  bool router_alive() const { return router_ != nullptr; }
+  bool router_alive(const std::string& name = "router") const {
+    return routers_.contains(name);
+  }
   // Precondition: alive. What is called on it directly is followed up at the
   // router's next event.
-  RouterCore& router() { return router_->core(); }
+  RouterCore& router(const std::string& name = "router") {
+    return routers_.at(name)->core();
+  }
+  // Those that live, in order of name.
+  std::vector<RouterCore*> LivingRouters();
   const BlockHasher& hasher() const { return hasher_; }
   SimWorker* worker(const std::string& name);  // null: dead
   // Those whose process runs, in order of name.
@@ -127,7 +140,10 @@ class SimCluster {
   struct Process {
     std::unique_ptr<Timers> timers;
     std::unique_ptr<SimWorker> worker;
-    std::unique_ptr<SimRouterLink> link;
+    std::vector<std::unique_ptr<SimRouterLink>> links;  // one a router
+
+    void Report();
+    void SetMuted(bool muted);
     std::map<int64_t, double> slow;  // factors of a step's time
     int mutes = 0;
   };
@@ -139,10 +155,10 @@ class SimCluster {
   void Log(const std::string& line);
   std::string CheckClient(const SimClient& client) const;
   void AddHost(const std::string& name);
-  void StartRouter();
+  void StartRouter(const std::string& name);
   void StartWorker(const SimWorkerOptions& options);
   bool KnowsAllWorkers() const;
-  void KillRouter();
+  void KillRouter(const std::string& name);
   // Runs the next event.
   void Step(Instant when);
   void Begin(const Fault& fault);
@@ -169,11 +185,13 @@ class SimCluster {
   NullRouterProbe probe_;
   std::unique_ptr<SimNetwork> network_;
   std::map<std::string, std::unique_ptr<SimHost>> hosts_;
-  std::unique_ptr<SimRouter> router_;
+  const std::vector<std::string> router_names_;
+  std::string entry_;  // where requests go
+  std::map<std::string, std::unique_ptr<SimRouter>> routers_;  // alive
   std::map<std::string, SimWorkerOptions> worker_options_;
   std::vector<std::string> names_;
   std::map<std::string, SimTierPages> tiers_;  // stay when a worker dies
-  std::map<std::string, Process> workers_;  // alive
+  std::map<std::string, Process> workers_;     // alive
   // Dead processes are destroyed before the next event: they may have died of
   // their own deeds.
   std::vector<Process> dead_workers_;

@@ -47,8 +47,7 @@ void SimCluster::Begin(const Fault& fault) {
     return;
   }
   if (!host.alive()) return;
-  const bool is_router =
-      router_ != nullptr && fault.host == router_->key().name;
+  const bool is_router = router_alive(fault.host);
   switch (fault.kind) {
     case FaultKind::kKill:
       Note(fault);
@@ -74,10 +73,10 @@ void SimCluster::Begin(const Fault& fault) {
       Note(fault);
       host.Handle([this, is_router, name = fault.host] {
         if (is_router) {
-          router_->core().Drain([] {});
+          router(name).Drain([] {});
         } else {
           workers_.at(name).worker->core().BeginDrain();
-          workers_.at(name).link->Report();
+          workers_.at(name).Report();
         }
       });
       return;
@@ -151,9 +150,8 @@ void SimCluster::BeginOnWorker(const Fault& fault, Process& process) {
       return;
     case FaultKind::kNoHeartbeats:
       ++process.mutes;
-      process.link->set_muted(true);
-      WhenOver(fault,
-               [&process] { process.link->set_muted(--process.mutes > 0); });
+      process.SetMuted(true);
+      WhenOver(fault, [&process] { process.SetMuted(--process.mutes > 0); });
       return;
     default:
       CHECK(false) << FormatFault(fault) << " is no worker's";

@@ -116,10 +116,11 @@ void SimRouterLink::OnReplay(uint64_t from) {
 void SimRouterLink::OnClosed() {
   stream_ = nullptr;
   ports_.timers->Cancel(timer_);
-  welcome_ = false;
+  const bool lost = std::exchange(welcome_, false);
   timer_ = ports_.timers->Schedule(ports_.clock->Now() + pause_,
                                    [this] { Connect(); });
   pause_ = std::min(pause_ * 2, kLongestPause);
+  if (lost) ports_.on_lost();
 }
 
 }  // namespace penstock

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,8 @@ class SimRouterLink {
     const Clock* clock = nullptr;  // these two of the worker's host
     Timers* timers = nullptr;
     FindRegistrar find;
+    // The router was there, and is not any more.
+    std::function<void()> on_lost = [] {};
   };
 
   // Starts to register.
