@@ -118,6 +118,9 @@ absl::Status Apply(const penstock::v1::RouterConfig& config,
   if (config.tuning().has_local_prefill_tokens()) {
     options.local_prefill_tokens = config.tuning().local_prefill_tokens();
   }
+  if (config.tuning().has_spill_prefill()) {
+    options.spill_prefill = config.tuning().spill_prefill();
+  }
   if (config.tuning().has_policy()) options.policy = config.tuning().policy();
   if (config.tuning().has_prefix_memory()) {
     ASSIGN_OR_RETURN(
@@ -393,6 +396,10 @@ absl::StatusOr<CommandLine<RouterOptions>> ParseRouterCommandLine(
         app.add_option("--prefix-memory", sizes.prefix_memory,
                        "Memory for what is known of the workers' caches, e.g. "
                        "512MiB; default: 1GiB");
+        app.add_flag("--spill-prefill,!--no-spill-prefill",
+                     options.spill_prefill,
+                     "With prefix_aware decode workers also prefill what is "
+                     "predicted to cost less there (default)");
       });
 }
 

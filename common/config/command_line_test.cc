@@ -121,6 +121,21 @@ TEST(CommandLineTest, RoutersGivenAsFlagsReplaceTheDefault) {
             (std::vector<std::string>{"a:1", "b:2", "c:3"}));
 }
 
+TEST(CommandLineTest, ASwitchThatIsOnCanBeTurnedOff) {
+  EXPECT_TRUE(ParseRouterCommandLine({"--model", "m"})->options.spill_prefill);
+  const std::string file =
+      WriteFile("off.cfg", "version: 1 tuning { spill_prefill: false }");
+  auto off = ParseRouterCommandLine({"--model", "m", "--config", file});
+  ASSERT_TRUE(off.ok()) << off.status();
+  EXPECT_FALSE(off->options.spill_prefill);
+  auto flag = ParseRouterCommandLine(
+      {"--model", "m", "--config", file, "--spill-prefill"});
+  ASSERT_TRUE(flag.ok()) << flag.status();
+  EXPECT_TRUE(flag->options.spill_prefill);
+  EXPECT_FALSE(ParseRouterCommandLine({"--model", "m", "--no-spill-prefill"})
+                   ->options.spill_prefill);
+}
+
 TEST(CommandLineTest, AnUnknownKeyIsNamedWithItsNeighbour) {
   penstock::v1::WorkerConfig config;
   absl::Status status =

@@ -63,6 +63,8 @@ struct RouterOptions {
   // For what is known of the workers' caches; beyond it, what nobody asked for
   // lately is forgotten.
   uint64_t prefix_memory_bytes = uint64_t{1} << 30;
+  // prefix_aware: decode also prefills what is predicted to cost less there.
+  bool spill_prefill = true;
   // A silent worker is pinged after this, and lost after as much again.
   absl::Duration worker_timeout = absl::Seconds(3);
   // How long requests wait for workers after one has come or gone.

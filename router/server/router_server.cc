@@ -109,6 +109,7 @@ class RouterServerImpl : public RouterServer {
     PolicyOptions policy;
     ASSIGN_OR_RETURN(policy.kind, ParsePolicy(options.policy));
     policy.local_prefill_tokens = options.local_prefill_tokens;
+    policy.spill_prefill = options.spill_prefill;
     KvType kv_type = KvType::kF16;
     if (!options.kv_type.empty()) {
       ASSIGN_OR_RETURN(kv_type, ParseKvType(options.kv_type));

@@ -45,6 +45,19 @@ TEST_F(PrefixAwareTest, ASaturatedPrefillPoolSpillsToIdleDecodes) {
   EXPECT_EQ(PrefillOf(Place(1000)), "p");
 }
 
+TEST_F(PrefixAwareTest, WithoutSpillingOnlyShortPromptsStayAtDecode) {
+  options_.spill_prefill = false;
+  AddPrefill("p");
+  AddDecode("d");
+  Store("d", 100, 30);
+  WorkerLoad load;
+  load.queued_requests = 6;
+  load.queued_tokens = 6000;
+  Report("p", load);
+  EXPECT_EQ(PrefillOf(Place(500, 100)), "p");
+  EXPECT_EQ(PrefillOf(Place(495, 100)), "(decode)");
+}
+
 TEST_F(PrefixAwareTest, WithoutPrefillDecodeDoesAll) {
   AddDecode("d");
   auto placement = Place(1000);

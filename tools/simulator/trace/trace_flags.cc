@@ -41,9 +41,11 @@ void AddTraceFlags(CLI::App& command, TraceFlags& flags) {
   command.add_option("--slo-itl", flags.itl_ms,
                      "Good: mean time between tokens at most so many "
                      "milliseconds.");
-  command.add_flag("--spill-prefill", run.policy.spill_prefill,
-                   "prefix_aware: decode prefills what it is predicted to "
-                   "cost less there.");
+  run.policy.spill_prefill = true;  // as routers do
+  command.add_flag("--spill-prefill,!--no-spill-prefill",
+                   run.policy.spill_prefill,
+                   "prefix_aware: decode also prefills what is predicted to "
+                   "cost less there (default).");
   command
       .add_option("--expected-tokens", run.policy.expected_tokens,
                   "What the router takes a request to generate.")
