@@ -50,12 +50,7 @@ class TraceRun {
   }
 
   absl::StatusOr<TraceReport> Run(const TraceClusterOptions& cluster) {
-    ASSIGN_OR_RETURN(cluster_, TraceCluster::Create(cluster));
-    if (options_.concurrency > 0) {
-      FillUp();
-    } else {
-      ScheduleNext();
-    }
+    RETURN_IF_ERROR(Begin(cluster));
     cluster_->RunUntil([this] { return ended_ == report_.requests; });
     report_.elapsed = cluster_->clock().Now() - Instant();
     report_.events = cluster_->events();
@@ -65,6 +60,17 @@ class TraceRun {
       return absl::InternalError(wrong);
     }
     return std::move(report_);
+  }
+
+  absl::StatusOr<bool> Meets(double share, const TraceClusterOptions& cluster) {
+    const double enough = share * static_cast<double>(report_.requests);
+    const double few = static_cast<double>(report_.requests) - enough;
+    RETURN_IF_ERROR(Begin(cluster));
+    cluster_->RunUntil([&] {
+      return static_cast<double>(report_.good) >= enough ||
+             static_cast<double>(missed_) > few;
+    });
+    return static_cast<double>(report_.good) >= enough;
   }
 
  private:
@@ -80,8 +86,21 @@ class TraceRun {
     TraceRun* run;
     Instant arrived, first, last;
     int tokens = 0;
+    bool missed = false;  // it cannot be good any more
     Usage usage;
   };
+
+  absl::Status Begin(const TraceClusterOptions& cluster) {
+    ASSIGN_OR_RETURN(cluster_, TraceCluster::Create(cluster));
+    if (options_.concurrency > 0) {
+      FillUp();
+    } else {
+      ScheduleNext();
+    }
+    return absl::OkStatus();
+  }
+
+  void Miss(Client& client) { missed_ += !std::exchange(client.missed, true); }
 
   void ScheduleNext() {
     if (submitted_ == report_.requests) return;
@@ -120,6 +139,7 @@ class TraceRun {
         cluster_->router().Submit(std::move(request), &clients_.back());
     if (taken.ok()) return;
     ++ended_;
+    Miss(clients_.back());
     ++report_.failures[absl::StrCat("refused ", OutcomeName(taken.status()))];
   }
 
@@ -129,6 +149,7 @@ class TraceRun {
     if (count > 0) {
       if (client.tokens == 0) {
         client.first = now;
+        if (now - client.arrived > options_.ttft_slo) Miss(client);
       } else {
         // Tokens of one frame come at once.
         report_.itl.Add(now - client.last);
@@ -147,6 +168,7 @@ class TraceRun {
     if (status.ok()) {
       Account(client);
     } else {
+      Miss(client);
       ++report_.failures[std::string(OutcomeName(status))];
     }
     if (options_.concurrency > 0) {
@@ -154,7 +176,7 @@ class TraceRun {
     }
   }
 
-  void Account(const Client& client) {
+  void Account(Client& client) {
     const int prompt = client.usage.prompt_tokens;
     const int cached = client.usage.cached_tokens;
     ++report_.finished;
@@ -173,7 +195,11 @@ class TraceRun {
       mean = (client.last - client.first) / (client.tokens - 1);
       report_.mean_itl.Add(mean);
     }
-    report_.good += ttft <= options_.ttft_slo && mean <= options_.itl_slo;
+    if (ttft <= options_.ttft_slo && mean <= options_.itl_slo) {
+      ++report_.good;
+    } else {
+      Miss(client);
+    }
   }
 
   void Digest(uint64_t word) {
@@ -185,7 +211,7 @@ class TraceRun {
   absl::Duration loop_time_;
   std::unique_ptr<TraceCluster> cluster_;
   std::deque<Client> clients_;  // in order of submission
-  int64_t submitted_ = 0, ended_ = 0;
+  int64_t submitted_ = 0, ended_ = 0, missed_ = 0;
   TraceReport report_;
 };
 
@@ -199,20 +225,17 @@ int64_t AllBlocks(const std::vector<TraceRequest>& trace, int64_t requests) {
   return pass * ((requests + size - 1) / size);
 }
 
-}  // namespace
-
-double TraceReport::goodput() const {
-  const double seconds = absl::ToDoubleSeconds(elapsed);
-  return seconds > 0 ? static_cast<double>(good) / seconds : 0;
+int64_t RequestsOf(const std::vector<TraceRequest>& trace,
+                   const TraceRunOptions& options) {
+  return options.requests > 0 ? options.requests
+                              : static_cast<int64_t>(trace.size());
 }
 
-absl::StatusOr<TraceReport> RunTrace(const std::vector<TraceRequest>& trace,
-                                     const TraceRunOptions& options) {
+absl::StatusOr<TraceClusterOptions> ClusterOf(
+    const std::vector<TraceRequest>& trace, const TraceRunOptions& options) {
   CHECK(!trace.empty());
   RETURN_IF_ERROR(Check(options));
-  const int64_t requests = options.requests > 0
-                               ? options.requests
-                               : static_cast<int64_t>(trace.size());
+  const int64_t requests = RequestsOf(trace, options);
   const int64_t blocks = options.pool_blocks > 0 ? options.pool_blocks
                                                  : AllBlocks(trace, requests);
   const int workers = options.prefill_workers + options.decode_workers;
@@ -240,7 +263,30 @@ absl::StatusOr<TraceReport> RunTrace(const std::vector<TraceRequest>& trace,
   cluster.policy = options.policy;
   cluster.policy.kv_bytes_per_token = options.preset.kv_token_bytes();
   cluster.seed = options.seed;
-  return TraceRun(trace, options, requests).Run(cluster);
+  return cluster;
+}
+
+}  // namespace
+
+double TraceReport::goodput() const {
+  const double seconds = absl::ToDoubleSeconds(elapsed);
+  return seconds > 0 ? static_cast<double>(good) / seconds : 0;
+}
+
+absl::StatusOr<TraceReport> RunTrace(const std::vector<TraceRequest>& trace,
+                                     const TraceRunOptions& options) {
+  ASSIGN_OR_RETURN(const TraceClusterOptions cluster,
+                   ClusterOf(trace, options));
+  return TraceRun(trace, options, RequestsOf(trace, options)).Run(cluster);
+}
+
+absl::StatusOr<bool> TraceMeets(double share,
+                                const std::vector<TraceRequest>& trace,
+                                const TraceRunOptions& options) {
+  ASSIGN_OR_RETURN(const TraceClusterOptions cluster,
+                   ClusterOf(trace, options));
+  return TraceRun(trace, options, RequestsOf(trace, options))
+      .Meets(share, cluster);
 }
 
 }  // namespace penstock

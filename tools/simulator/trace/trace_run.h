@@ -60,4 +60,10 @@ struct TraceReport {
 absl::StatusOr<TraceReport> RunTrace(const std::vector<TraceRequest>& trace,
                                      const TraceRunOptions& options);
 
+// Would at least such a share of RunTrace's requests be good? Runs only until
+// that is certain. Errors as RunTrace.
+absl::StatusOr<bool> TraceMeets(double share,
+                                const std::vector<TraceRequest>& trace,
+                                const TraceRunOptions& options);
+
 }  // namespace penstock

@@ -13,12 +13,10 @@ namespace {
 constexpr double kMostScale = 1024;
 constexpr double kPrecision = 1.1;  // between what holds and what does not
 
-absl::StatusOr<TraceReport> RunAt(const std::vector<TraceRequest>& trace,
-                                  TraceRunOptions run, PolicyKind policy,
-                                  double scale) {
+TraceRunOptions AtScale(TraceRunOptions run, PolicyKind policy, double scale) {
   run.policy.kind = policy;
   run.arrival_scale = scale;
-  return RunTrace(trace, run);
+  return run;
 }
 
 double Seconds(absl::Duration duration) {
@@ -30,10 +28,8 @@ double Seconds(absl::Duration duration) {
 absl::StatusOr<double> FindSweepScale(const std::vector<TraceRequest>& trace,
                                       const TraceSweepOptions& options) {
   auto holds = [&](double scale) -> absl::StatusOr<bool> {
-    ASSIGN_OR_RETURN(const TraceReport report,
-                     RunAt(trace, options.run, options.yardstick, scale));
-    return static_cast<double>(report.good) >=
-           options.good_share * static_cast<double>(report.requests);
+    return TraceMeets(options.good_share, trace,
+                      AtScale(options.run, options.yardstick, scale));
   };
   double good = 1, bad = 1;
   ASSIGN_OR_RETURN(bool ok, holds(1));
@@ -66,8 +62,8 @@ absl::StatusOr<std::vector<TraceSweepRow>> RunTraceSweep(
       row.factor = factor;
       row.scale = factor * scale;
       row.policy = policy;
-      ASSIGN_OR_RETURN(row.report,
-                       RunAt(trace, options.run, policy, row.scale));
+      ASSIGN_OR_RETURN(
+          row.report, RunTrace(trace, AtScale(options.run, policy, row.scale)));
       on_row(row);
       rows.push_back(std::move(row));
     }
