@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/log.h"
+#include "router/core/hindsight.h"
 
 namespace penstock {
 namespace {
@@ -39,6 +40,7 @@ void LogDecision(const DecisionOutcome& outcome) {
         absl::FormatDuration(outcome.predicted_first_token)},
        {"first_token", Text(outcome.first_token)},
        {"regret", absl::FormatDuration(record.Regret())},
+       {"regret_in_hindsight", Text(RegretInHindsight(outcome))},
        {"decodes", TextOf(record.decode)},
        {"prefills",
         record.prefill.has_value() ? TextOf(*record.prefill) : "none"}});

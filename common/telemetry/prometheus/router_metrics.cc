@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/telemetry/prometheus/latency_buckets.h"
+#include "router/core/hindsight.h"
 
 namespace penstock {
 namespace {
@@ -98,8 +99,9 @@ RouterMetrics::RouterMetrics(const std::string& model, Registry& registry)
                        "1 while predicted and actual hits part")),
       regret_(Histogram(registry, labels_,
                         "penstock_router_decision_regret_seconds",
-                        "Predicted time of sampled placements above that of "
-                        "the best candidates",
+                        "Time to the first token of sampled placements above "
+                        "what the best other prefill worker was predicted to "
+                        "take",
                         FirstTokenBuckets())),
       predicted_ttft_(
           Histogram(registry, labels_, "penstock_router_predicted_ttft_seconds",
@@ -157,8 +159,8 @@ void RouterMetrics::RequestRetried(RequestId request, ErrorReason reason) {
 
 void RouterMetrics::DecisionJudged(const DecisionOutcome& outcome) {
   predicted_ttft_.Observe(absl::ToDoubleSeconds(outcome.predicted_first_token));
-  if (outcome.record != nullptr) {
-    regret_.Observe(absl::ToDoubleSeconds(outcome.record->Regret()));
+  if (const auto regret = RegretInHindsight(outcome)) {
+    regret_.Observe(absl::ToDoubleSeconds(*regret));
   }
   if (outcome.first_token.has_value()) {
     ttft_error_.Observe(absl::ToDoubleSeconds(absl::AbsDuration(
