@@ -12,6 +12,7 @@ PairTimes::PairTimes(const RequestFacts& request, const ClusterView& view,
       candidates_(candidates),
       cost_(cost),
       spills_(cost.spills()),
+      one_pairing_(view.OnlyPairing().has_value()),
       decode_share_(cost.DecodeShare(request)),
       least_prefill_end_(candidates.prefill.words(), kNever),
       partners_(view.pairings(), kNever) {
@@ -80,7 +81,7 @@ void PairTimes::Of(size_t word, uint64_t members, CostBlock& costs) const {
     costs[i] = Of(first + i, prompt);
   }
   uint64_t others = Differing(cached, cached[alike]) |
-                    Differing(pairing, pairing[alike]) |
+                    (one_pairing_ ? 0 : Differing(pairing, pairing[alike])) |
                     candidates_.keepers.Word(word);
   for (others &= members; others != 0; others &= others - 1) {
     const int i = std::countr_zero(others);

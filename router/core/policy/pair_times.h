@@ -90,6 +90,7 @@ class PairTimes {
   const Candidates& candidates_;
   const PlacementCost& cost_;
   bool spills_;
+  bool one_pairing_;
   double decode_share_;
   mutable int last_cached_ = -1;
   mutable double last_prefill_ = 0;

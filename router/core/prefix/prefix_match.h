@@ -94,15 +94,16 @@ void PrefixMatch::ForEach(Visit visit) const {
 
 template <typename Visit>
 void PrefixMatch::ForEachDepth(size_t tree, size_t i, Visit visit) const {
-  uint64_t word = alive_[i];
   const size_t end = begin_[tree + 1];
-  for (size_t j = begin_[tree]; j < end && word != 0; ++j) {
-    word &= levels_[j].owners.Word(i);
+  size_t j = begin_[tree];
+  uint64_t word = j < end ? alive_[i] & levels_[j].owners.Word(i) : 0;
+  for (; word != 0; ++j) {
     const uint64_t deeper =
         j + 1 < end ? word & levels_[j + 1].owners.Word(i) : 0;
     if (const uint64_t last = word & ~deeper; last != 0) {
       visit(last, levels_[j].blocks);
     }
+    word = deeper;
   }
 }
 

@@ -42,7 +42,7 @@ size_t RunTree::CommonLength(Found at,
 bool RunTree::EndsAlike(Found at, absl::Span<const BlockHash> hashes) const {
   const Run& run = runs_[at.run];
   const size_t rest = run.length - at.index;
-  return rest <= hashes.size() && run.last == hashes[rest - 1];
+  return rest > 0 && rest <= hashes.size() && run.last == hashes[rest - 1];
 }
 
 RunTree::Found RunTree::FindAlong(absl::Span<const BlockHash> hashes) const {
@@ -68,9 +68,12 @@ bool RunTree::Owns(WorkerSlot slot, BlockHash hash) const {
 
 void RunTree::Match(absl::Span<const BlockHash> chain,
                     PrefixMatch::Levels& levels) const {
+  RunId only = 0;  // the one run below the last, 0 if not known
   for (size_t depth = 0; depth < chain.size();) {
     const absl::Span<const BlockHash> rest = chain.subspan(depth);
-    const Found at = FindAlong(rest);
+    // Found without the table, when its last hash proves it.
+    const Found at = only != 0 && EndsAlike({only, 0}, rest) ? Found{only, 0}
+                                                             : FindAlong(rest);
     if (!at) return;
     const Run& run = runs_[at.run];
     const size_t common = CommonLength(at, rest);
@@ -79,6 +82,7 @@ void RunTree::Match(absl::Span<const BlockHash> chain,
         {static_cast<int>(depth), OwnersView(runs_.words(), run.owners)});
     run.recent = true;
     if (run.children == 0 || at.index + common < run.length) return;
+    only = run.children == 1 ? run.heir : 0;
   }
 }
 
