@@ -11,8 +11,7 @@
 #include "common/peer/error_reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/simulator/sim_backend.h"
-#include "tools/simulator/sim_model.h"
+#include "tests/simulation/engine_fixture.h"
 
 namespace penstock {
 namespace {
@@ -84,38 +83,16 @@ struct CountingProbe : EngineProbe {
   std::vector<std::pair<int, int>> looked;
 };
 
-class EngineLoopTest : public testing::Test {
+class EngineLoopTest : public EngineFixture {
  protected:
   void Start(EngineOptions options, int blocks = 64) {
-    memory_.assign(blocks * SimModel::Layout().block_bytes(), 0xFF);
-    backend_ = std::make_unique<SimBackend>(SimBackend::Options{},
-                                            Arena{absl::MakeSpan(memory_), -1},
-                                            &clock_, &timers_, [] {});
+    backend_ = std::make_unique<SimBackend>(
+        SimBackend::Options{}, MakePool(blocks), &clock_, &timers_, [] {});
     watched_ = std::make_unique<WatchedBackend>(backend_.get());
-    pool_ = std::make_unique<BlockPool>(blocks);
-    cache_ = std::make_unique<PrefixCache>(pool_.get(), &hasher_, &log_);
     engine_ = std::make_unique<EngineLoop>(
         options, EngineLoop::Ports{watched_.get(), pool_.get(), cache_.get(),
                                    policy_.get(), &hasher_, &clock_, &probe_});
   }
-  ~EngineLoopTest() override {
-    engine_.reset();
-    cache_.reset();
-  }
-
-  std::unique_ptr<Sequence> Make(int prompt, int max_tokens, int salt) {
-    GenerateRequest request;
-    for (int i = 0; i < prompt; ++i) {
-      request.prompt.push_back(1 + (i * 3 + salt) % 900);
-    }
-    request.stop.max_tokens = max_tokens;
-    request.sampling.seed = salt;
-    return std::make_unique<Sequence>(request, root_, &tokenizer_, 4096);
-  }
-  std::vector<TokenId> Expected(int prompt, int count, int salt) {
-    return SimModel::Generate(Make(prompt, count, salt)->tokens(), count, salt);
-  }
-
   // To the next event's end.
   void StepOnce() {
     while (engine_->Tick()) {
@@ -126,32 +103,9 @@ class EngineLoopTest : public testing::Test {
     }
   }
 
-  void Run() {
-    while (true) {
-      while (engine_->Tick()) {
-      }
-      pool_->CheckConservation();
-      if (timers_.NextDeadline() == Instant::Infinite()) return;
-      clock_.AdvanceTo(timers_.NextDeadline());
-      timers_.RunDue(clock_.Now());
-    }
-  }
-
-  ManualClock clock_;
-  Timers timers_, lease_timers_;
-  HashSecret secret_{"engine"};
-  BlockHasher hasher_{secret_};
-  BlockHash root_ = hasher_.Root({ContentId(1), "", "", ""});
-  SimTokenizer tokenizer_;
-  CacheEventLog log_;
+  Timers lease_timers_;
   CountingProbe probe_;
-  std::unique_ptr<BatchPolicy> policy_ = MakeContinuousBatching();
-  std::vector<uint8_t> memory_;
-  std::unique_ptr<SimBackend> backend_;
   std::unique_ptr<WatchedBackend> watched_;
-  std::unique_ptr<BlockPool> pool_;
-  std::unique_ptr<PrefixCache> cache_;
-  std::unique_ptr<EngineLoop> engine_;
 };
 
 TEST_F(EngineLoopTest, ChunksThePromptAndMixesItWithDecodes) {

@@ -3,11 +3,9 @@
 #include <memory>
 #include <vector>
 
-#include "common/engine/engine_loop.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/simulator/sim_backend.h"
-#include "tools/simulator/sim_model.h"
+#include "tests/simulation/engine_fixture.h"
 #include "tools/simulator/sim_tier.h"
 
 namespace penstock {
@@ -40,7 +38,7 @@ struct CountingProbe : EngineProbe {
 };
 
 // One engine process after another, over one tier.
-class EngineTierTest : public testing::Test {
+class EngineTierTest : public EngineFixture {
  protected:
   // A new process: its pool is empty. 1 ms for each row.
   void Start(SimTierOptions tier, int blocks = 64, EngineOptions engine = {}) {
@@ -51,8 +49,7 @@ class EngineTierTest : public testing::Test {
     engine.cost.prefill_fixed = absl::ZeroDuration();
     engine.cost.prefill_token = backend.row_cost;
     engine.cost.prefill_pair = absl::ZeroDuration();
-    memory_.assign(blocks * SimModel::Layout().block_bytes(), 0xFF);
-    Arena arena{absl::MakeSpan(memory_), -1};
+    const Arena arena = MakePool(blocks);
     backend_ =
         std::make_unique<SimBackend>(backend, arena, &clock_, &timers_, [] {});
     if (tier.pages == 0) tier.pages = 1000;
@@ -68,8 +65,6 @@ class EngineTierTest : public testing::Test {
                    hasher_,
                    [] {}},
         7, ports);
-    pool_ = std::make_unique<BlockPool>(blocks);
-    cache_ = std::make_unique<PrefixCache>(pool_.get(), &hasher_, &log_);
     EngineLoop::Ports engine_ports{backend_.get(), pool_.get(), cache_.get(),
                                    policy_.get(),  &hasher_,    &clock_,
                                    &probe_};
@@ -87,40 +82,12 @@ class EngineTierTest : public testing::Test {
   }
   ~EngineTierTest() override { Stop(); }
 
-  std::unique_ptr<Sequence> Make(int prompt, int max_tokens, int salt) {
-    GenerateRequest request;
-    for (int i = 0; i < prompt; ++i) {
-      request.prompt.push_back(1 + (i * 3 + salt) % 900);
-    }
-    request.stop.max_tokens = max_tokens;
-    request.sampling.seed = salt;
-    return std::make_unique<Sequence>(request, root_, &tokenizer_, 4096);
-  }
-  std::vector<TokenId> Expected(int prompt, int count, int salt) {
-    return SimModel::Generate(Make(prompt, count, salt)->tokens(), count, salt);
-  }
   SequenceId Add(Output& output, int prompt, int max_tokens, int salt) {
     auto id = engine_->Add(Make(prompt, max_tokens, salt), &output);
     EXPECT_TRUE(id.ok());
     return *id;
   }
 
-  void Settle() {
-    while (engine_->Tick()) {
-    }
-    pool_->CheckConservation();
-  }
-  // To the next instant at which something happens.
-  bool Step() {
-    if (timers_.NextDeadline() == Instant::Infinite()) return false;
-    clock_.AdvanceTo(timers_.NextDeadline());
-    timers_.RunDue(clock_.Now());
-    return true;
-  }
-  void Run() {
-    Settle();
-    while (Step()) Settle();
-  }
   template <typename Done>
   void RunUntil(Done done) {
     Settle();
@@ -140,21 +107,9 @@ class EngineTierTest : public testing::Test {
     ASSERT_EQ(output.tokens, Expected(prompt, 1, salt));
   }
 
-  ManualClock clock_;
-  Timers timers_;
-  BlockHasher hasher_{HashSecret("engine")};
-  BlockHash root_ = hasher_.Root({ContentId(1), "", "", ""});
-  SimTokenizer tokenizer_;
-  CacheEventLog log_;
   CountingProbe probe_;
-  std::unique_ptr<BatchPolicy> policy_ = MakeContinuousBatching();
   SimTierPages pages_;
-  std::vector<uint8_t> memory_;
-  std::unique_ptr<SimBackend> backend_;
   std::unique_ptr<SimTier> tier_;
-  std::unique_ptr<BlockPool> pool_;
-  std::unique_ptr<PrefixCache> cache_;
-  std::unique_ptr<EngineLoop> engine_;
 };
 
 TEST_F(EngineTierTest, ANewProcessGoesOnFromThePagesOfTheLast) {

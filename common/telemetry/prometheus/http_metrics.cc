@@ -2,22 +2,17 @@
 
 #include <string>
 
+#include "common/telemetry/prometheus/metric_makers.h"
+
 namespace penstock {
 
 HttpMetrics::HttpMetrics(prometheus::Registry& registry)
-    : connections_(prometheus::BuildGauge()
-                       .Name("penstock_http_connections")
-                       .Help("Connections of HTTP clients that are open")
-                       .Register(registry)
-                       .Add({})),
-      cut_(prometheus::BuildCounter()
-               .Name("penstock_http_connections_cut_total")
-               .Help("Connections that the server turned away or cut off")
-               .Register(registry)),
-      answered_(prometheus::BuildCounter()
-                    .Name("penstock_http_requests_total")
-                    .Help("HTTP requests by their end; 499: the client left")
-                    .Register(registry)) {}
+    : connections_(Gauge(registry, {}, "penstock_http_connections",
+                         "Connections of HTTP clients that are open")),
+      cut_(Counters(registry, "penstock_http_connections_cut_total",
+                    "Connections that the server turned away or cut off")),
+      answered_(Counters(registry, "penstock_http_requests_total",
+                         "HTTP requests by their end; 499: the client left")) {}
 
 void HttpMetrics::ConnectionsOpen(int connections) {
   connections_.Set(connections);

@@ -3,34 +3,14 @@
 #include <algorithm>
 
 #include "common/telemetry/prometheus/latency_buckets.h"
+#include "common/telemetry/prometheus/metric_makers.h"
 #include "router/core/hindsight.h"
 
 namespace penstock {
 namespace {
 
-using prometheus::BuildCounter;
-using prometheus::BuildGauge;
-using prometheus::BuildHistogram;
 using prometheus::Labels;
 using prometheus::Registry;
-
-prometheus::Family<prometheus::Counter>& Counters(Registry& registry,
-                                                  const char* name,
-                                                  const char* help) {
-  return BuildCounter().Name(name).Help(help).Register(registry);
-}
-
-prometheus::Gauge& Gauge(Registry& registry, const Labels& labels,
-                         const char* name, const char* help) {
-  return BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
-}
-
-prometheus::Histogram& Histogram(
-    Registry& registry, const Labels& labels, const char* name,
-    const char* help, prometheus::Histogram::BucketBoundaries buckets) {
-  return BuildHistogram().Name(name).Help(help).Register(registry).Add(
-      labels, std::move(buckets));
-}
 
 std::string Name(ErrorReason reason) { return std::string(ReasonName(reason)); }
 
@@ -52,38 +32,31 @@ RouterMetrics::RouterMetrics(const std::string& model, Registry& registry)
                           "Placements: handed off, or prefilled by decode")),
       success_(Counters(registry, "vllm:request_success_total",
                         "Requests that finished, by finish reason")),
-      worker_up_(BuildGauge()
-                     .Name("penstock_worker_up")
-                     .Help("1 while a worker is registered and ready")
-                     .Register(registry)),
-      worker_vetoed_(BuildGauge()
-                         .Name("penstock_worker_vetoed")
-                         .Help("1 while a worker gets no leg of this kind, for "
-                               "those that failed there")
-                         .Register(registry)),
+      worker_up_(Gauges(registry, "penstock_worker_up",
+                        "1 while a worker is registered and ready")),
+      worker_vetoed_(Gauges(registry, "penstock_worker_vetoed",
+                            "1 while a worker gets no leg of this kind, for "
+                            "those that failed there")),
       running_(Gauge(registry, labels_, "penstock_router_inflight_requests",
                      "Requests with an attempt under way")),
       queued_(Gauge(registry, labels_, "penstock_router_queued_requests",
                     "Requests that wait for a place")),
-      prompt_tokens_(Counters(registry, "vllm:prompt_tokens_total",
-                              "Prompt tokens of requests taken")
-                         .Add(labels_)),
-      generated_tokens_(Counters(registry, "vllm:generation_tokens_total",
-                                 "Tokens delivered to clients")
-                            .Add(labels_)),
-      predicted_hits_(Counters(registry,
-                               "penstock_router_predicted_hit_tokens_total",
-                               "Prompt tokens that placement believed cached")
-                          .Add(labels_)),
-      cached_tokens_(Counters(registry, "penstock_router_hit_tokens_total",
-                              "Prompt tokens that workers found cached")
-                         .Add(labels_)),
-      resyncs_(Counters(registry, "penstock_router_cache_resyncs_total",
-                        "Times a worker had to repeat its cache events")
-                   .Add(labels_)),
-      judged_hits_(Counters(registry, "penstock_router_judged_tokens_total",
-                            "Prompt tokens of placements whose hits are known")
-                       .Add(labels_)),
+      prompt_tokens_(Counter(registry, labels_, "vllm:prompt_tokens_total",
+                             "Prompt tokens of requests taken")),
+      generated_tokens_(Counter(registry, labels_,
+                                "vllm:generation_tokens_total",
+                                "Tokens delivered to clients")),
+      predicted_hits_(Counter(registry, labels_,
+                              "penstock_router_predicted_hit_tokens_total",
+                              "Prompt tokens that placement believed cached")),
+      cached_tokens_(Counter(registry, labels_,
+                             "penstock_router_hit_tokens_total",
+                             "Prompt tokens that workers found cached")),
+      resyncs_(Counter(registry, labels_, "penstock_router_cache_resyncs_total",
+                       "Times a worker had to repeat its cache events")),
+      judged_hits_(Counter(registry, labels_,
+                           "penstock_router_judged_tokens_total",
+                           "Prompt tokens of placements whose hits are known")),
       overpredicted_hits_(
           Counters(registry, "penstock_router_hit_error_tokens_total",
                    "Prompt tokens whose hit was predicted wrongly")

@@ -1,22 +1,9 @@
 #include "common/telemetry/prometheus/store_metrics.h"
 
+#include "common/telemetry/prometheus/metric_makers.h"
+
 namespace penstock {
 namespace {
-
-prometheus::Gauge& Gauge(prometheus::Registry& registry, const char* name,
-                         const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(
-      {});
-}
-
-prometheus::Counter& Counter(prometheus::Registry& registry, const char* name,
-                             const char* help) {
-  return prometheus::BuildCounter()
-      .Name(name)
-      .Help(help)
-      .Register(registry)
-      .Add({});
-}
 
 // Totals only rise.
 void RaiseTo(prometheus::Counter& counter, uint64_t total) {
@@ -26,25 +13,26 @@ void RaiseTo(prometheus::Counter& counter, uint64_t total) {
 }  // namespace
 
 StoreMetrics::StoreMetrics(prometheus::Registry& registry)
-    : workers_(Gauge(registry, "penstock_kvstore_workers",
+    : workers_(Gauge(registry, {}, "penstock_kvstore_workers",
                      "Workers that are attached")),
-      memory_pages_(Gauge(registry, "penstock_kvstore_memory_pages",
+      memory_pages_(Gauge(registry, {}, "penstock_kvstore_memory_pages",
                           "Pages held in memory")),
-      memory_page_limit_(Gauge(registry, "penstock_kvstore_memory_page_limit",
+      memory_page_limit_(Gauge(registry, {},
+                               "penstock_kvstore_memory_page_limit",
                                "Pages that memory holds")),
-      disk_pages_(
-          Gauge(registry, "penstock_kvstore_disk_pages", "Pages held on disk")),
+      disk_pages_(Gauge(registry, {}, "penstock_kvstore_disk_pages",
+                        "Pages held on disk")),
       disk_bytes_(
-          Gauge(registry, "penstock_kvstore_disk_bytes", "Bytes of files")),
-      puts_(Counter(registry, "penstock_kvstore_puts_total",
+          Gauge(registry, {}, "penstock_kvstore_disk_bytes", "Bytes of files")),
+      puts_(Counter(registry, {}, "penstock_kvstore_puts_total",
                     "Pages that came from workers")),
-      gets_(Counter(registry, "penstock_kvstore_gets_total",
+      gets_(Counter(registry, {}, "penstock_kvstore_gets_total",
                     "Pages that workers asked for")),
-      get_hits_(Counter(registry, "penstock_kvstore_get_hits_total",
+      get_hits_(Counter(registry, {}, "penstock_kvstore_get_hits_total",
                         "Pages that were there")),
-      bad_pages_(Counter(registry, "penstock_kvstore_bad_pages_total",
+      bad_pages_(Counter(registry, {}, "penstock_kvstore_bad_pages_total",
                          "Pages that failed a check, and were not served")),
-      evicted_(Counter(registry, "penstock_kvstore_evicted_total",
+      evicted_(Counter(registry, {}, "penstock_kvstore_evicted_total",
                        "Pages that gave way to others in memory")) {}
 
 void StoreMetrics::Observe(const Figures& figures) {

@@ -5,25 +5,13 @@
 
 #include "common/model/kv_layout.h"
 #include "common/telemetry/prometheus/latency_buckets.h"
+#include "common/telemetry/prometheus/metric_makers.h"
 
 namespace penstock {
 namespace {
 
-using prometheus::BuildCounter;
-using prometheus::BuildGauge;
-using prometheus::BuildHistogram;
 using prometheus::Labels;
 using prometheus::Registry;
-
-prometheus::Gauge& Gauge(Registry& registry, const Labels& labels,
-                         const char* name, const char* help) {
-  return BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
-}
-
-prometheus::Counter& Counter(Registry& registry, const Labels& labels,
-                             const char* name, const char* help) {
-  return BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
-}
 
 Labels Merge(Labels labels, const Labels& more) {
   labels.insert(more.begin(), more.end());
@@ -64,10 +52,8 @@ WorkerMetrics::WorkerMetrics(const Options& options, Registry& registry)
                       "Share of KV blocks in use, 0 to 1")),
       queued_tokens_(Gauge(registry, labels_, "penstock_worker_queued_tokens",
                            "Prompt tokens not computed yet")),
-      blocks_(BuildGauge()
-                  .Name("penstock_blocks")
-                  .Help("KV blocks by state; the states sum to the pool")
-                  .Register(registry)),
+      blocks_(Gauges(registry, "penstock_blocks",
+                     "KV blocks by state; the states sum to the pool")),
       prompt_tokens_(Counter(registry, labels_, "vllm:prompt_tokens_total",
                              "Prompt tokens of admitted requests")),
       generated_tokens_(Counter(registry, labels_,
@@ -94,12 +80,10 @@ WorkerMetrics::WorkerMetrics(const Options& options, Registry& registry)
       tier_bytes_stored_(Counter(registry, labels_,
                                  "penstock_kv_tier_stored_bytes_total",
                                  "KV bytes stored below the pool")),
-      tier_failures_(BuildCounter()
-                         .Name("penstock_kv_tier_failures_total")
-                         .Help("KV blocks that could not be fetched (and were "
-                               "computed) or stored, by reason; bad: failed "
-                               "verification")
-                         .Register(registry)),
+      tier_failures_(Counters(registry, "penstock_kv_tier_failures_total",
+                              "KV blocks that could not be fetched (and were "
+                              "computed) or stored, by reason; bad: failed "
+                              "verification")),
       prefill_rows_(Counter(registry, labels_,
                             "penstock_worker_prefill_rows_total",
                             "Rows computed in prefill chunks")),
@@ -110,38 +94,26 @@ WorkerMetrics::WorkerMetrics(const Options& options, Registry& registry)
                      "Chunks that had to be sent again")),
       refusals_(Counter(registry, labels_, "penstock_kv_pages_refused_total",
                         "Arrived pages that failed a check")),
-      step_seconds_(BuildHistogram()
-                        .Name("penstock_worker_step_seconds")
-                        .Help("Time of a forward pass")
-                        .Register(registry)
-                        .Add(labels_, InterTokenBuckets())),
-      queue_seconds_(BuildHistogram()
-                         .Name("vllm:request_queue_time_seconds")
-                         .Help("Time from arrival to the first step")
-                         .Register(registry)
-                         .Add(labels_, RequestBuckets())),
-      legs_(BuildCounter()
-                .Name("penstock_worker_legs_total")
-                .Help("Legs served, by outcome")
-                .Register(registry)),
-      transfer_seconds_(BuildHistogram()
+      step_seconds_(Histogram(registry, labels_, "penstock_worker_step_seconds",
+                              "Time of a forward pass", InterTokenBuckets())),
+      queue_seconds_(
+          Histogram(registry, labels_, "vllm:request_queue_time_seconds",
+                    "Time from arrival to the first step", RequestBuckets())),
+      legs_(Counters(registry, "penstock_worker_legs_total",
+                     "Legs served, by outcome")),
+      transfer_seconds_(prometheus::BuildHistogram()
                             .Name("penstock_kv_transfer_seconds")
                             .Help("Time of a KV handoff")
                             .Register(registry)),
-      transfer_bytes_(BuildCounter()
-                          .Name("penstock_kv_transfer_bytes_total")
-                          .Help("KV bytes handed off")
-                          .Register(registry)),
-      transfer_failures_(BuildCounter()
-                             .Name("penstock_kv_transfer_failures_total")
-                             .Help("Handoffs that failed, by reason")
-                             .Register(registry)) {}
+      transfer_bytes_(Counters(registry, "penstock_kv_transfer_bytes_total",
+                               "KV bytes handed off")),
+      transfer_failures_(Counters(registry,
+                                  "penstock_kv_transfer_failures_total",
+                                  "Handoffs that failed, by reason")) {}
 
 void WorkerMetrics::Loaded(int total_blocks) {
-  BuildGauge()
-      .Name("vllm:cache_config_info")
-      .Help("Always 1; the labels say how the KV cache is laid out")
-      .Register(registry_)
+  Gauges(registry_, "vllm:cache_config_info",
+         "Always 1; the labels say how the KV cache is laid out")
       .Add(With({{"block_size", std::to_string(kBlockTokens)},
                  {"num_gpu_blocks", std::to_string(total_blocks)}}))
       .Set(1);
