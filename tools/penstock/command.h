@@ -10,6 +10,7 @@ namespace penstock {
 // `bench` is the parent of bench subcommands.
 void AddBenchCacheCommand(CLI::App& bench, Action& action);
 void AddBenchEngineCommand(CLI::App& bench, Action& action);
+void AddBenchKvCommand(CLI::App& bench, Action& action);
 void AddBenchRouterCommand(CLI::App& bench, Action& action);
 void AddBenchServeCommand(CLI::App& bench, Action& action);
 void AddChatCommand(CLI::App& app, Action& action);

@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
   bench->require_subcommand(1);
   penstock::AddBenchCacheCommand(*bench, action);
   penstock::AddBenchEngineCommand(*bench, action);
+  penstock::AddBenchKvCommand(*bench, action);
   penstock::AddBenchRouterCommand(*bench, action);
   penstock::AddBenchServeCommand(*bench, action);
   penstock::AddChatCommand(app, action);
