@@ -20,14 +20,17 @@ HandoffSender SenderOf(const HandoffMessage& message) {
     HandoffSender operator()(const Renew&) { return kEither; }
     HandoffSender operator()(const Abort&) { return kEither; }
     HandoffSender operator()(const FenceAck&) { return kPrefill; }
+    HandoffSender operator()(const PullAsk&) { return kPrefill; }
+    HandoffSender operator()(const PullDone&) { return kDecode; }
   };
   return std::visit(Visitor(), message);
 }
 
 const char* MessageName(const HandoffMessage& message) {
   static constexpr const char* kNames[] = {
-      "Offer",  "Credit",    "Reject", "Grant", "ChunkDone", "ChunkNack",
-      "Commit", "CommitAck", "Renew",  "Abort", "FenceAck"};
+      "Offer",     "Credit",  "Reject",    "Grant", "ChunkDone",
+      "ChunkNack", "Commit",  "CommitAck", "Renew", "Abort",
+      "FenceAck",  "PullAsk", "PullDone"};
   static_assert(std::size(kNames) == std::variant_size_v<HandoffMessage>);
   return kNames[message.index()];
 }

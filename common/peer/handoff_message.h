@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -9,13 +10,16 @@
 #include "absl/time/time.h"
 #include "common/base/id.h"
 #include "common/model/block_ref.h"
+#include "common/model/kv_layout.h"
 #include "common/model/kv_manifest.h"
 #include "common/transfer/kv_transport.h"
 
 namespace penstock {
 
-// Control messages between a prefill (P) and a decode (D) worker. All are
-// idempotent: each carries its transfer, and a repeated one changes nothing.
+// Control messages between a prefill (P) and a decode (D) worker, and between a
+// worker that has pages in its cache (D, too: it was dialled) and one that
+// pulls them (P). All are idempotent: each carries its transfer, and a repeated
+// one changes nothing.
 
 // P -> D: asks for room for a prompt, and what the client has of its one answer
 // (LegRequest::history). "Prompt blocks" below are those of both.
@@ -103,9 +107,38 @@ struct FenceAck {
   TransferId transfer;
 };
 
+// P -> D: asks for pages of D's cache, to be written into blocks that are open
+// to this transfer. Renounced by Abort.
+struct PullAsk {
+  struct Page {
+    BlockHash hash;  // of these tokens behind those of the parent
+    BlockHash parent;
+    std::array<TokenId, kBlockTokens> tokens = {};
+    BlockRef into;
+  };
+  TransferId transfer;
+  LayoutId layout;
+  ContentId content;
+  NumericsId numerics;
+  std::vector<Page> pages;
+  std::vector<TransportAddress> addresses;  // of P, best first
+};
+
+// D -> P: so many of the first pages are written; the others will not be.
+struct PullDone {
+  TransferId transfer;
+  std::vector<uint64_t> checksums;
+};
+
+// Pulls have transfers of their own: their puller numbers them.
+inline constexpr AttemptId kPullAttempt{0xffffffff};
+inline bool IsPull(TransferId transfer) {
+  return transfer.attempt == kPullAttempt;
+}
+
 using HandoffMessage =
     std::variant<Offer, Credit, Reject, Grant, ChunkDone, ChunkNack, Commit,
-                 CommitAck, Renew, Abort, FenceAck>;
+                 CommitAck, Renew, Abort, FenceAck, PullAsk, PullDone>;
 
 TransferId TransferOf(const HandoffMessage& message);
 

@@ -31,6 +31,10 @@ struct LegRequest {
   // Prefill leg: the decode worker to hand off to. Decode leg: the prefill
   // worker to expect an Offer from; an empty name: prefill locally.
   PeerAddress partner;
+  // A worker that is believed to have the KV of so many leading tokens of
+  // history(), more than this one; an empty name: nobody.
+  PeerAddress source;
+  int source_tokens = 0;
   // Tokens that earlier attempts delivered, by sample; empty: none. The answers
   // go on after them: the first frame of sample s begins at index
   // delivered[s].size(), drawn as if this leg had made all before it. At most

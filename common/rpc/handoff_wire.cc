@@ -1,5 +1,6 @@
 #include "common/rpc/handoff_wire.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,9 @@ namespace {
 
 using penstock::FromProto;
 using penstock::ToProto;
+
+// Of one pull; a worker asks for fewer.
+constexpr int kMostPulledPages = 1024;
 
 template <typename Repeated>
 std::vector<BlockHash> Hashes(const Repeated& values) {
@@ -240,6 +244,66 @@ absl::StatusOr<KvManifest> FromProto(const v1::KvManifest& proto) {
   return manifest;
 }
 
+v1::HandoffPullAsk ToProto(const PullAsk& ask) {
+  v1::HandoffPullAsk proto;
+  proto.set_layout_id(ask.layout.value());
+  proto.set_content_id(ask.content.value());
+  proto.set_numerics_id(ask.numerics.value());
+  for (const PullAsk::Page& page : ask.pages) {
+    v1::HandoffPullAsk::Page* out = proto.add_pages();
+    out->set_hash(page.hash.value());
+    out->set_parent(page.parent.value());
+    out->mutable_tokens()->Add(page.tokens.begin(), page.tokens.end());
+    out->mutable_into()->set_index(page.into.index);
+    out->mutable_into()->set_generation(page.into.generation);
+  }
+  AddAddresses(ask.addresses, proto.mutable_addresses());
+  return proto;
+}
+
+absl::StatusOr<PullAsk> FromProto(TransferId transfer,
+                                  const v1::HandoffPullAsk& proto) {
+  PullAsk ask;
+  ask.transfer = transfer;
+  ask.layout = LayoutId(proto.layout_id());
+  ask.content = ContentId(proto.content_id());
+  ask.numerics = NumericsId(proto.numerics_id());
+  if (proto.pages().empty() || proto.pages_size() > kMostPulledPages) {
+    return Refuse("pull_ask.pages",
+                  absl::StrCat("are ", proto.pages_size(), ", not 1 to ",
+                               kMostPulledPages));
+  }
+  for (const v1::HandoffPullAsk::Page& each : proto.pages()) {
+    PullAsk::Page page;
+    page.hash = BlockHash(each.hash());
+    page.parent = BlockHash(each.parent());
+    if (each.tokens_size() != kBlockTokens) {
+      return Refuse("pull_ask.pages.tokens",
+                    absl::StrCat("are ", each.tokens_size()));
+    }
+    std::copy(each.tokens().begin(), each.tokens().end(), page.tokens.begin());
+    if (each.into().index() < 0) {
+      return Refuse("pull_ask.pages.into",
+                    absl::StrCat("has the index ", each.into().index()));
+    }
+    page.into = {each.into().index(), each.into().generation()};
+    ask.pages.push_back(page);
+  }
+  ASSIGN_OR_RETURN(ask.addresses,
+                   FromProto("pull_ask.addresses", proto.addresses()));
+  return ask;
+}
+
+v1::HandoffPullDone ToProto(const PullDone& done) {
+  v1::HandoffPullDone proto;
+  proto.mutable_checksums()->Add(done.checksums.begin(), done.checksums.end());
+  return proto;
+}
+
+PullDone FromProto(TransferId transfer, const v1::HandoffPullDone& proto) {
+  return {transfer, {proto.checksums().begin(), proto.checksums().end()}};
+}
+
 absl::StatusOr<Renew> FromProto(TransferId transfer,
                                 const v1::HandoffRenew& proto) {
   Renew renew;
@@ -293,7 +357,13 @@ void Fill(const HandoffMessage& message, v1::HandoffFrame* proto) {
             *proto->mutable_abort()->mutable_status() =
                 ToProto(m.code, m.reason);
           },
-          [proto](const FenceAck&) { proto->mutable_fence_ack(); }},
+          [proto](const FenceAck&) { proto->mutable_fence_ack(); },
+          [proto](const PullAsk& m) {
+            *proto->mutable_pull_ask() = ToProto(m);
+          },
+          [proto](const PullDone& m) {
+            *proto->mutable_pull_done() = ToProto(m);
+          }},
       message);
 }
 
@@ -326,6 +396,10 @@ absl::StatusOr<HandoffMessage> Message(TransferId transfer,
       return FromProto(transfer, proto.abort());
     case v1::HandoffFrame::kFenceAck:
       return FenceAck{transfer};
+    case v1::HandoffFrame::kPullAsk:
+      return FromProto(transfer, proto.pull_ask());
+    case v1::HandoffFrame::kPullDone:
+      return FromProto(transfer, proto.pull_done());
     case v1::HandoffFrame::kHello:
     case v1::HandoffFrame::BODY_NOT_SET:
       break;

@@ -122,6 +122,37 @@ TEST(HandoffWireTest, CommitKeepsTheWholeManifest) {
   EXPECT_EQ(manifest.cached_tokens, 16);
 }
 
+TEST(HandoffWireTest, PullsKeepEveryField) {
+  PullAsk sent;
+  sent.transfer = kTransfer;
+  sent.layout = LayoutId(1);
+  sent.content = ContentId(2);
+  sent.numerics = NumericsId(3);
+  sent.pages.resize(2);
+  sent.pages[0].into = {0, 1};
+  sent.pages[1].hash = BlockHash(kBig);
+  sent.pages[1].parent = BlockHash(5);
+  sent.pages[1].tokens.fill(7);
+  sent.pages[1].tokens.back() = 49151;
+  sent.pages[1].into = {77, 0xffffffff};
+  sent.addresses = {
+      {TransportKind::kTcp, "10.0.0.1:7", Incarnation(kBig), kBig - 1}};
+  const PullAsk ask = RoundTrip(sent);
+  EXPECT_EQ(ask.layout, LayoutId(1));
+  EXPECT_EQ(ask.content, ContentId(2));
+  EXPECT_EQ(ask.numerics, NumericsId(3));
+  ASSERT_EQ(ask.pages.size(), 2u);
+  EXPECT_EQ(ask.pages[1].hash, BlockHash(kBig));
+  EXPECT_EQ(ask.pages[1].parent, BlockHash(5));
+  EXPECT_EQ(ask.pages[1].tokens, sent.pages[1].tokens);
+  EXPECT_EQ(ask.pages[1].into, (BlockRef{77, 0xffffffff}));
+  ASSERT_EQ(ask.addresses.size(), 1u);
+  EXPECT_EQ(ask.addresses[0].address, "10.0.0.1:7");
+  EXPECT_EQ(ask.addresses[0].access_key, kBig - 1);
+  EXPECT_THAT(RoundTrip(PullDone{kTransfer, {kBig, 0}}).checksums,
+              ElementsAre(kBig, 0));
+}
+
 TEST(HandoffWireTest, SmallMessagesAndHelloRoundTrip) {
   RoundTrip(CommitAck{kTransfer});
   RoundTrip(FenceAck{kTransfer});
@@ -174,6 +205,19 @@ TEST(HandoffWireTest, RefusesWhatCannotBe) {
                           p.mutable_abort()->mutable_status()->set_code(17);
                         }),
                 "abort.status.code");
+  PullAsk ask;
+  ask.transfer = kTransfer;
+  ask.pages.resize(1);
+  ask.pages[0].into = {0, 1};
+  ask.addresses.resize(1);
+  ExpectRefused(
+      refused(ask, [](auto& p) { p.mutable_pull_ask()->clear_pages(); }),
+      "pull_ask.pages");
+  ExpectRefused(refused(ask,
+                        [](auto& p) {
+                          p.mutable_pull_ask()->mutable_pages(0)->add_tokens(1);
+                        }),
+                "pull_ask.pages.tokens");
   const Credit credit{kTransfer, 0, {TransportAddress{}}, {}};
   ExpectRefused(
       refused(credit, [](auto& p) { p.mutable_credit()->clear_addresses(); }),

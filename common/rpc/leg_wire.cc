@@ -41,6 +41,15 @@ v1::PreparedRequest ToProto(const GenerateRequest& request) {
   return proto;
 }
 
+absl::StatusOr<PeerAddress> FromProto(const std::string& field,
+                                      const v1::PeerAddress& proto) {
+  RETURN_IF_ERROR(CheckName(field + ".worker", proto.worker()));
+  if (proto.control().size() > kMaxWireName) {
+    return Refuse(field + ".control", "is too long");
+  }
+  return PeerAddress{proto.worker(), proto.control()};
+}
+
 absl::StatusOr<GenerateRequest> FromProto(v1::PreparedRequest* proto) {
   GenerateRequest request;
   request.id = RequestId(proto->id());
@@ -164,6 +173,11 @@ std::string EncodeLegRequest(const LegRequest& request) {
     proto.mutable_partner()->set_worker(request.partner.worker);
     proto.mutable_partner()->set_control(request.partner.control);
   }
+  if (!request.source.worker.empty()) {
+    proto.mutable_source()->set_worker(request.source.worker);
+    proto.mutable_source()->set_control(request.source.control);
+    proto.set_source_tokens(request.source_tokens);
+  }
   proto.set_worker_incarnation(request.worker_incarnation.value());
   for (const std::vector<DeliveredToken>& sample : request.delivered) {
     *proto.add_delivered() = ToProto(sample);
@@ -180,12 +194,12 @@ absl::StatusOr<LegRequest> DecodeLegRequest(absl::string_view bytes) {
   request.attempt = AttemptId(proto.attempt());
   if (!request.attempt) return Refuse("attempt", "is 0");
   if (proto.has_partner()) {
-    RETURN_IF_ERROR(CheckName("partner.worker", proto.partner().worker()));
-    request.partner.worker = proto.partner().worker();
-    request.partner.control = proto.partner().control();
-    if (request.partner.control.size() > kMaxWireName) {
-      return Refuse("partner.control", "is too long");
-    }
+    ASSIGN_OR_RETURN(request.partner, FromProto("partner", proto.partner()));
+  }
+  if (proto.has_source()) {
+    ASSIGN_OR_RETURN(request.source, FromProto("source", proto.source()));
+    ASSIGN_OR_RETURN(request.source_tokens,
+                     WireCount("source_tokens", proto.source_tokens()));
   }
   request.worker_incarnation = Incarnation(proto.worker_incarnation());
   RETURN_IF_ERROR(DecodeDelivered(proto, request));

@@ -64,6 +64,8 @@ LegRequest ExampleLeg() {
   leg.attempt = AttemptId(2);
   leg.partner = {"decode-0", "127.0.0.1:7"};
   leg.worker_incarnation = Incarnation(kBig - 1);
+  leg.source = {"prefill-1", "127.0.0.1:8"};
+  leg.source_tokens = 48;
   return leg;
 }
 
@@ -93,6 +95,9 @@ TEST(LegWireTest, LegRequestKeepsEveryField) {
   EXPECT_EQ(leg->partner.worker, "decode-0");
   EXPECT_EQ(leg->partner.control, "127.0.0.1:7");
   EXPECT_EQ(leg->worker_incarnation, Incarnation(kBig - 1));
+  EXPECT_EQ(leg->source.worker, "prefill-1");
+  EXPECT_EQ(leg->source.control, "127.0.0.1:8");
+  EXPECT_EQ(leg->source_tokens, 48);
 }
 
 TEST(LegWireTest, LegRequestKeepsEverySampler) {
@@ -167,6 +172,8 @@ TEST(LegWireTest, LegRequestRefusesWhatCannotBe) {
                   p.mutable_partner()->set_control(std::string(300, 'a'));
                 }),
                 "partner.control");
+  ExpectRefused(refused([](auto& p) { p.mutable_source()->set_worker(""); }),
+                "source.worker");
   const absl::Status future = refused([](auto& p) {
     p.mutable_protocol()->set_min(2);
     p.mutable_protocol()->set_max(3);

@@ -131,18 +131,11 @@ void DecodeRole::OnPeerLost(const WorkerKey& peer, const absl::Status& why) {
   }
 }
 
-bool DecodeRole::DrainArrivals() {
-  bool progress = false;
-  for (KvTransport* transport : context_->transports) {
-    while (std::optional<PageArrival> arrival = transport->PollArrival()) {
-      progress = true;
-      if (auto it = transfers_.find(arrival->transfer);
-          it != transfers_.end()) {
-        it->second->OnArrival(transport->caps().kind, *arrival);
-      }
-    }
+void DecodeRole::OnArrival(TransportKind transport,
+                           const PageArrival& arrival) {
+  if (auto it = transfers_.find(arrival.transfer); it != transfers_.end()) {
+    it->second->OnArrival(transport, arrival);
   }
-  return progress;
 }
 
 bool DecodeRole::GrantCredits() {
@@ -212,7 +205,7 @@ bool DecodeRole::Reap() {
 }
 
 bool DecodeRole::Poll() {
-  bool progress = DrainArrivals();
+  bool progress = false;
   for (TransferId id : std::vector(unsettled_.begin(), unsettled_.end())) {
     progress |= transfers_.at(id)->Poll();
   }

@@ -30,7 +30,9 @@ class DecodeRole {
   void OnPeerMessage(const WorkerKey& peer, HandoffMessage message);
   void OnPeerLost(const WorkerKey& peer, const absl::Status& why);
 
-  // Arrivals, credits, fences, clean-up. True when something happened.
+  void OnArrival(TransportKind transport, const PageArrival& arrival);
+
+  // Credits, fences, clean-up. True when something happened.
   bool Poll();
 
   void CountBlocks(BlockCensus& census) const;
@@ -54,7 +56,6 @@ class DecodeRole {
  private:
   DecodeTransfer* Find(const WorkerKey& peer, TransferId id);
   void OnOffer(const WorkerKey& peer, Offer offer);
-  bool DrainArrivals();
   bool GrantCredits();
   // While the engine is starved no credit is granted; when that has lasted for
   // HandoffOptions::starvation_timeout, credits are taken back one after the

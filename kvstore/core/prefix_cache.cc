@@ -75,6 +75,15 @@ std::vector<BlockHold> PrefixCache::Match(BlockHash root,
   return holds;
 }
 
+BlockHold PrefixCache::Hold(const TierKey& key) {
+  Entry* entry = Find(key.parent, key.hash, key.tokens);
+  if (entry == nullptr) return {};
+  BlockHold hold = pool_->TryHold(entry->block);
+  CHECK(hold) << "a cached block must be live";
+  entry->last_use = ++tick_;
+  return hold;
+}
+
 BlockHold PrefixCache::Insert(BlockHash parent, BlockHash hash,
                               absl::Span<const TokenId> tokens,
                               BlockRef block) {

@@ -32,6 +32,10 @@ class PrefixCache : public CachedBlockObserver {
   std::vector<BlockHold> Match(BlockHash root, absl::Span<const TokenId> tokens,
                                int max_blocks);
 
+  // A hold on the block of exactly this key, as Match would give it; empty: it
+  // is not cached.
+  BlockHold Hold(const TierKey& key);
+
   // What Match would give, without holding or touching anything.
   struct Found {
     int blocks = 0;

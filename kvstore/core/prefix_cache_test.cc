@@ -39,6 +39,29 @@ class PrefixCacheTest : public testing::Test {
   PrefixCache cache_{&pool_, &hasher_, &log_};
 };
 
+TEST_F(PrefixCacheTest, HoldsTheBlockOfExactlyOneKey) {
+  const auto tokens = Tokens(2 * kBlockTokens);
+  const BlockIndex second = Store(tokens)[1].index();
+  TierKey key;
+  std::copy_n(tokens.begin() + kBlockTokens, kBlockTokens, key.tokens.begin());
+  key.parent = hasher_.Next(
+      root_, absl::MakeConstSpan(tokens).subspan(0, kBlockTokens));
+  key.hash = hasher_.Next(key.parent, key.tokens);
+  const BlockHold hold = cache_.Hold(key);
+  ASSERT_TRUE(hold);
+  EXPECT_EQ(hold.index(), second);
+  EXPECT_EQ(cache_.Evict(2), 0) << "a child that is held keeps its parent";
+  TierKey other = key;
+  other.tokens[3] ^= 1;
+  EXPECT_FALSE(cache_.Hold(other));
+  other = key;
+  other.parent = root_;
+  EXPECT_FALSE(cache_.Hold(other));
+  other = key;
+  other.hash = BlockHash(4711);
+  EXPECT_FALSE(cache_.Hold(other));
+}
+
 TEST_F(PrefixCacheTest, MatchesTheLongestRunOfFullBlocks) {
   auto tokens = Tokens(3 * kBlockTokens + 5);
   std::vector<BlockIndex> stored;

@@ -93,22 +93,16 @@ void PrefillRole::OnPeerLost(const WorkerKey& peer, const absl::Status& why) {
   }
 }
 
-bool PrefillRole::Poll() {
-  bool progress = false;
-  for (KvTransport* transport : context_->transports) {
-    while (std::optional<PostCompletion> completion =
-               transport->PollCompletion()) {
-      progress = true;
-      if (auto it = transfers_.find(completion->transfer);
-          it != transfers_.end()) {
-        it->second->OnCompletion(transport->caps().kind, *completion);
-      }
-    }
+void PrefillRole::OnCompletion(TransportKind transport,
+                               const PostCompletion& completion) {
+  if (auto it = transfers_.find(completion.transfer); it != transfers_.end()) {
+    it->second->OnCompletion(transport, completion);
   }
+}
+
+bool PrefillRole::Poll() {
   return std::erase_if(transfers_,
-                       [](const auto& t) { return t.second->released(); }) >
-             0 ||
-         progress;
+                       [](const auto& t) { return t.second->released(); }) > 0;
 }
 
 bool PrefillRole::keeps(RequestId request) const {

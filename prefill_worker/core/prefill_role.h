@@ -26,7 +26,9 @@ class PrefillRole {
   void OnPeerMessage(const WorkerKey& peer, const HandoffMessage& message);
   void OnPeerLost(const WorkerKey& peer, const absl::Status& why);
 
-  // Completions and clean-up. True when something happened.
+  void OnCompletion(TransportKind transport, const PostCompletion& completion);
+
+  // Clean-up. True when something happened.
   bool Poll();
 
   void CountBlocks(BlockCensus& census) const;

@@ -30,6 +30,7 @@
 #include "router/core/attempt.h"
 #include "router/core/decision_journal.h"
 #include "router/core/delivered.h"
+#include "router/core/leg_source.h"
 #include "router/core/router_ports.h"
 #include "router/core/router_probe.h"
 #include "router/core/routing_policy.h"
@@ -53,6 +54,8 @@ class RouterCore {
     // Shares of the work between tenants that wait, and bounds on each.
     std::map<std::string, TenantLimits> tenants;
     TenantLimits other_tenants;
+    // Legs say which other worker has more of the prompt.
+    bool name_sources = true;
     // When workers get no more work for their failures.
     WorkerGuard::Options guard;
     // Attempts in a row that give the client nothing new; any token begins the
@@ -251,8 +254,10 @@ class RouterCore {
   void Start(Request& request, const Placement& placement);
   Attempt::Leg OpenLeg(const Request& request, LegKind kind,
                        const LegPlacement& placement);
+  LegSource SourceFor(const Request& request,
+                      const LegPlacement& placement) const;
   void SendLeg(const Request& request, LegKind kind, const Attempt::Leg& leg,
-               const WorkerKey* partner);
+               const WorkerKey* partner, const LegSource& source);
 
   // The live request and attempt that a leg belongs to; null otherwise.
   Request* OwnerOf(LegId leg, LegKind* kind);

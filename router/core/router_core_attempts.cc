@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/model/kv_layout.h"
 #include "common/peer/error_reason.h"
 #include "router/core/router_core.h"
 
@@ -16,8 +17,6 @@ PlacementSummary SummaryOf(const Attempt& attempt) {
 }
 
 }  // namespace
-
-// --- attempts ---------------------------------------------------------------
 
 absl::StatusOr<Placement> RouterCore::Place(
     const Request& r, absl::Span<const std::string> avoid) {
@@ -82,7 +81,8 @@ Attempt::Leg RouterCore::OpenLeg(const Request& r, LegKind kind,
 }
 
 void RouterCore::SendLeg(const Request& r, LegKind kind,
-                         const Attempt::Leg& leg, const WorkerKey* partner) {
+                         const Attempt::Leg& leg, const WorkerKey* partner,
+                         const LegSource& source) {
   LegRequest out;
   out.request = r.request;
   out.request.timeout = r.deadline - ports_.clock->Now();
@@ -92,8 +92,20 @@ void RouterCore::SendLeg(const Request& r, LegKind kind,
     out.partner = {partner->name,
                    workers_.Find(*partner)->info.control_address};
   }
+  if (source.owner != nullptr) {
+    out.source = {source.owner->info.key.name,
+                  source.owner->info.control_address};
+    out.source_tokens = source.blocks * kBlockTokens;
+  }
   out.delivered = r.delivered.ForLegs(r.request);
   ports_.legs->Start(leg.id, kind, leg.worker, std::move(out));
+}
+
+LegSource RouterCore::SourceFor(const Request& r,
+                                const LegPlacement& placement) const {
+  // A prompt that is to be scored is computed in full.
+  if (!options_.name_sources || r.request.prompt_logprobs >= 0) return {};
+  return FindSource(workers_.view(), r.chain, placement);
 }
 
 void RouterCore::Start(Request& r, const Placement& placement) {
@@ -153,10 +165,15 @@ void RouterCore::Start(Request& r, const Placement& placement) {
   journal_.Placed(facts, placement);
   const Attempt& attempt = *r.attempt;
   const bool handoff = attempt.prefill().has_value();
+  // For the leg that computes.
+  const LegSource source =
+      SourceFor(r, handoff ? *placement.prefill : placement.decode);
   SendLeg(r, LegKind::kDecode, attempt.decode(),
-          handoff ? &attempt.prefill()->worker : nullptr);
+          handoff ? &attempt.prefill()->worker : nullptr,
+          handoff ? LegSource() : source);
   if (handoff) {
-    SendLeg(r, LegKind::kPrefill, *attempt.prefill(), &attempt.decode().worker);
+    SendLeg(r, LegKind::kPrefill, *attempt.prefill(), &attempt.decode().worker,
+            source);
   }
 }
 
@@ -324,9 +341,6 @@ void RouterCore::OnEndingDue() {
   }
   WatchEnding();
 }
-
-// --- ends
-// ----------------------------------------------------------------------
 
 void RouterCore::Abort(Request& r, const absl::Status& status) {
   if (r.attempt.has_value()) {

@@ -1,5 +1,5 @@
-"""KV that outlives its worker in the cluster's store: another worker goes on
-from it, with the same tokens, and whatever becomes of the store."""
+"""KV of one worker that serves another: from the cluster's store, which outlives
+both, and from the worker's own pool. The same tokens, whatever becomes of whom."""
 
 import os
 import random
@@ -171,6 +171,49 @@ class KvstoreTest(unittest.TestCase):
         self.assertTrue(other.kill())
         self.start(self.workers[0])
         self.expect_served(right)
+
+
+class PullTest(unittest.TestCase):
+
+    def server(self, *arguments):
+        server = Server(*arguments)
+        self.addCleanup(server.close)
+        server.start()
+        server.wait_started()
+        return server
+
+    def test_a_worker_pulls_from_anothers_pool(self):
+        with tempfile.NamedTemporaryFile(mode='w', suffix='.key') as key:
+            key.write('the key of one test')
+            key.flush()
+            common = ('--cluster-key-file', key.name)
+            # In turn, so that each prompt's second request is computed by the
+            # worker that does not have it.
+            router = self.server('router', 'router', *common, '--policy',
+                                 'round_robin')
+            workers = [
+                self.server(name, role, *common, '--router', router.grpc,
+                            '--threads', 1, '--host-workers', 3,
+                            '--kv-memory', '96MiB')
+                for name, role in (('prefill-0', 'prefill'),
+                                   ('prefill-1', 'prefill'),
+                                   ('decode-0', 'decode'))]
+        wait_until(lambda: total(metrics(router.metrics), 'penstock_worker_up')
+                   == len(workers), READY_S, 'the router knows the workers')
+        cached = 0
+        with Api(router.grpc, CHANNEL) as api:
+            for number in range(5):
+                first = Run(api, prompt(number), STEPS)
+                second = Run(api, prompt(number), STEPS)
+                self.assertEqual(first.result, second.result)
+                self.assertEqual(first.usage.cached_tokens, 0)
+                cached += second.usage.cached_tokens
+        fetched = sum(total(metrics(worker.metrics),
+                            'penstock_kv_tier_fetched_bytes_total')
+                      for worker in workers if worker.role == 'prefill')
+        # How much is worth it depends on the machine's mood.
+        self.assertGreater(cached, 0)
+        self.assertGreater(fetched, 0)
 
 
 class UpTest(unittest.TestCase):

@@ -9,7 +9,11 @@
 #include "common/engine/resume.h"
 #include "common/peer/error_reason.h"
 #include "common/worker/core/loopback_peers.h"
+#include "common/worker/core/pull_source.h"
+#include "common/worker/core/pull_tier.h"
 #include "decode_worker/core/decode_role.h"
+#include "kvstore/core/borrowed_tier.h"
+#include "kvstore/core/tier_stack.h"
 #include "prefill_worker/core/prefill_role.h"
 
 namespace penstock {
@@ -18,28 +22,47 @@ namespace penstock {
 // ignore what they do not know.
 class WorkerCore::Dispatcher : public PeerListener {
  public:
-  Dispatcher(PrefillRole* prefill, DecodeRole* decode)
-      : prefill_(prefill), decode_(decode) {}
+  explicit Dispatcher(WorkerCore* core) : core_(*core) {}
 
   void OnPeerReady(const WorkerKey& peer) override {
-    prefill_->OnPeerReady(peer);
+    core_.prefill_->OnPeerReady(peer);
+    if (core_.pull_ != nullptr) core_.pull_->OnPeerReady(peer);
   }
   void OnPeerMessage(const WorkerKey& peer, HandoffMessage message) override {
-    prefill_->OnPeerMessage(peer, message);
-    if (decode_ != nullptr) decode_->OnPeerMessage(peer, std::move(message));
+    if (IsPull(TransferOf(message))) {
+      OnPullMessage(peer, std::move(message));
+      return;
+    }
+    core_.prefill_->OnPeerMessage(peer, message);
+    if (core_.decode_ != nullptr) {
+      core_.decode_->OnPeerMessage(peer, std::move(message));
+    }
   }
   void OnPeerLost(const WorkerKey& peer, const absl::Status& why) override {
-    prefill_->OnPeerLost(peer, why);
-    if (decode_ != nullptr) decode_->OnPeerLost(peer, why);
+    core_.prefill_->OnPeerLost(peer, why);
+    if (core_.decode_ != nullptr) core_.decode_->OnPeerLost(peer, why);
+    core_.source_->OnPeerLost(peer);
+    if (core_.pull_ != nullptr) core_.pull_->OnPeerLost(peer);
   }
   void OnDialFailed(const PeerAddress& address,
                     const absl::Status& why) override {
-    prefill_->OnDialFailed(address, why);
+    core_.prefill_->OnDialFailed(address, why);
+    if (core_.pull_ != nullptr) core_.pull_->OnDialFailed(address);
   }
 
  private:
-  PrefillRole* prefill_;
-  DecodeRole* decode_;
+  void OnPullMessage(const WorkerKey& peer, HandoffMessage message) {
+    if (auto* ask = std::get_if<PullAsk>(&message)) {
+      core_.source_->OnAsk(peer, *ask);
+    } else if (auto* abort = std::get_if<Abort>(&message)) {
+      core_.source_->OnAbort(peer, abort->transfer);
+    } else if (auto* done = std::get_if<PullDone>(&message);
+               done != nullptr && core_.pull_ != nullptr) {
+      core_.pull_->OnDone(peer, std::move(*done));
+    }
+  }
+
+  WorkerCore& core_;
 };
 
 absl::StatusOr<std::unique_ptr<WorkerCore>> WorkerCore::Create(
@@ -71,7 +94,7 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports)
                ports_.clock,
                ports_.engine_probe != nullptr ? ports_.engine_probe
                                               : &null_engine_probe_,
-               &kept_, ports_.tier, ports_.timers}),
+               &kept_, MakeTier(), ports_.timers}),
       peers_(std::make_unique<LoopbackPeers>(options_.self, ports_.peers)) {
   context_.self = options_.self;
   context_.content = options_.content;
@@ -102,14 +125,38 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports)
   context_.timers = ports_.timers;
   context_.probe = ports_.handoff_probe != nullptr ? ports_.handoff_probe
                                                    : &null_handoff_probe_;
+  source_ = std::make_unique<PullSource>(&context_);
   prefill_ = std::make_unique<PrefillRole>(&context_);
   if (options_.roles.decode) {
     decode_ = std::make_unique<DecodeRole>(&context_);
   }
-  dispatcher_ = std::make_unique<Dispatcher>(prefill_.get(), decode_.get());
+  dispatcher_ = std::make_unique<Dispatcher>(this);
 }
 
 WorkerCore::~WorkerCore() = default;
+
+KvTier* WorkerCore::MakeTier() {
+  if (ports_.peers == nullptr) return ports_.tier;
+  std::vector<std::unique_ptr<KvTier>> tiers;
+  if (ports_.tier != nullptr) {
+    tiers.push_back(std::make_unique<BorrowedTier>(ports_.tier));
+  }
+  auto pull = std::make_unique<PullTier>(&context_);
+  pull_ = pull.get();
+  tiers.push_back(std::move(pull));
+  below_ = std::make_unique<TierStack>(std::move(tiers));
+  return below_.get();
+}
+
+void WorkerCore::TakeHint(const LegRequest& request) {
+  if (pull_ == nullptr || request.source.worker.empty()) return;
+  std::vector<TokenId> tokens = request.history();
+  tokens.resize(std::min<size_t>(tokens.size(), request.source_tokens));
+  const BlockHash root =
+      ports_.hasher->Root({options_.content, "", request.request.tenant,
+                           request.request.cache_salt});
+  pull_->Hint(request.source, ports_.hasher->Chain(root, tokens));
+}
 
 void WorkerCore::StartLeg(LegKind kind, LegRequest request, LegSink* sink) {
   if (request.worker_incarnation != options_.self.incarnation) {
@@ -150,6 +197,7 @@ void WorkerCore::StartLeg(LegKind kind, LegRequest request, LegSink* sink) {
         absl::StrCat(options_.self.name, " does not serve this role")));
     return;
   }
+  TakeHint(request);
   if (kind == LegKind::kPrefill) {
     prefill_->StartLeg(std::move(request), sink);
   } else {
@@ -174,14 +222,40 @@ PeerListener* WorkerCore::peer_listener() { return dispatcher_.get(); }
 
 bool WorkerCore::Tick() {
   bool progress = peers_->Deliver(*dispatcher_);
+  progress |= PumpTransports();
   progress |= prefill_->Poll();
   if (decode_ != nullptr) progress |= decode_->Poll();
   progress |= engine_.Tick();
   return progress;
 }
 
+bool WorkerCore::PumpTransports() {
+  bool progress = false;
+  for (KvTransport* transport : context_.transports) {
+    const TransportKind kind = transport->caps().kind;
+    while (const auto arrival = transport->PollArrival()) {
+      progress = true;
+      if (IsPull(arrival->transfer)) {
+        if (pull_ != nullptr) pull_->OnArrival(*arrival);
+      } else if (decode_ != nullptr) {
+        decode_->OnArrival(kind, *arrival);
+      }
+    }
+    while (const auto completion = transport->PollCompletion()) {
+      progress = true;
+      if (IsPull(completion->transfer)) {
+        source_->OnCompletion(transport, *completion);
+      } else {
+        prefill_->OnCompletion(kind, *completion);
+      }
+    }
+  }
+  return progress;
+}
+
 bool WorkerCore::idle() const {
-  return !engine_.busy() && peers_->empty() && prefill_->idle() &&
+  return !engine_.busy() && peers_->empty() && source_->idle() &&
+         (pull_ == nullptr || pull_->idle()) && prefill_->idle() &&
          (decode_ == nullptr || decode_->idle());
 }
 
@@ -226,6 +300,7 @@ void WorkerCore::CountBlocks(BlockCensus& census) const {
   engine_.CountBlocks(census);
   cache_.CountBlocks(census);
   kept_.CountBlocks(census);
+  source_->CountBlocks(census);
   prefill_->CountBlocks(census);
   if (decode_ != nullptr) decode_->CountBlocks(census);
 }

@@ -26,6 +26,8 @@ namespace penstock {
 class PrefillRole;
 class DecodeRole;
 class LoopbackPeers;
+class PullSource;
+class PullTier;
 
 struct WorkerCoreOptions {
   WorkerKey self;
@@ -109,6 +111,12 @@ class WorkerCore {
   WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports);
   class Dispatcher;
 
+  // Below the pool: the host's tier, and other workers' pools.
+  KvTier* MakeTier();
+  // Tells the tier who is believed to have the request's KV.
+  void TakeHint(const LegRequest& request);
+  // Hands what transports have to whom it concerns.
+  bool PumpTransports();
   // Whether KV of the request waits here for its next leg, or is about to.
   bool Keeps(RequestId request) const;
 
@@ -121,9 +129,12 @@ class WorkerCore {
   PrefixCache cache_;
   KeptKv kept_;
   std::unique_ptr<BatchPolicy> policy_;
+  WorkerContext context_;
+  PullTier* pull_ = nullptr;       // null: there are no peers
+  std::unique_ptr<KvTier> below_;  // the stack that owns it
   EngineLoop engine_;
   std::unique_ptr<LoopbackPeers> peers_;
-  WorkerContext context_;
+  std::unique_ptr<PullSource> source_;
   std::unique_ptr<PrefillRole> prefill_;
   std::unique_ptr<DecodeRole> decode_;
   std::unique_ptr<Dispatcher> dispatcher_;

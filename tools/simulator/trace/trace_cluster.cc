@@ -74,6 +74,9 @@ TraceCluster::TraceCluster(TraceClusterOptions options, const CostModel& cost)
                &timers_),
       legs_(std::make_unique<Legs>(this)) {
   options_.router.workers.content = kContent;
+  // Policies are compared by where they send work: workers that pull would lend
+  // each the hits that another policy finds.
+  options_.router.name_sources = false;
   options_.router.workers.work =
       WorkEstimate(cost_, options_.policy.expected_tokens);
 }
