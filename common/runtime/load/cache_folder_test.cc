@@ -8,14 +8,14 @@ namespace penstock {
 namespace {
 
 TEST(CacheFolderTest, FollowsTheXdgBaseDirectories) {
-  setenv("HOME", "/home/x", 1);
+  setenv("HOME", "/users/x", 1);
   setenv("XDG_CACHE_HOME", "/var/cache", 1);
   EXPECT_EQ(WeightsCacheFolder("auto"), "/var/cache/penstock");
   // The specification: a relative path is invalid and ignored.
   setenv("XDG_CACHE_HOME", "cache", 1);
-  EXPECT_EQ(WeightsCacheFolder("auto"), "/home/x/.cache/penstock");
+  EXPECT_EQ(WeightsCacheFolder("auto"), "/users/x/.cache/penstock");
   unsetenv("XDG_CACHE_HOME");
-  EXPECT_EQ(WeightsCacheFolder("auto"), "/home/x/.cache/penstock");
+  EXPECT_EQ(WeightsCacheFolder("auto"), "/users/x/.cache/penstock");
   unsetenv("HOME");
   EXPECT_EQ(WeightsCacheFolder("auto"), "");
 }
