@@ -160,8 +160,10 @@ void PullTier::Cancel(TierTicket fetch) {
 
 void PullTier::End(TransferId transfer, Pull& pull, absl::Status status) {
   if (pull.done.has_value() || pull.end.has_value()) return;
-  context_->peers->Send(pull.owner, Abort{transfer, status.code(),
-                                          std::string(status.message())});
+  if (context_->peers != nullptr) {
+    context_->peers->Send(pull.owner, Abort{transfer, status.code(),
+                                            std::string(status.message())});
+  }
   pull.end = std::move(status);
 }
 

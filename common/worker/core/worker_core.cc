@@ -133,7 +133,8 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports)
   dispatcher_ = std::make_unique<Dispatcher>(this);
 }
 
-WorkerCore::~WorkerCore() = default;
+// Fetches that end with the engine tell nobody.
+WorkerCore::~WorkerCore() { context_.peers = nullptr; }
 
 KvTier* WorkerCore::MakeTier() {
   if (ports_.peers == nullptr) return ports_.tier;
