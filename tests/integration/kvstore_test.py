@@ -188,9 +188,9 @@ class PullTest(unittest.TestCase):
             key.flush()
             common = ('--cluster-key-file', key.name)
             # In turn, so that each prompt's second request is computed by the
-            # worker that does not have it.
+            # worker that does not have it; decode has it, and is not to.
             router = self.server('router', 'router', *common, '--policy',
-                                 'round_robin')
+                                 'round_robin', '--local-prefill-tokens', 0)
             workers = [
                 self.server(name, role, *common, '--router', router.grpc,
                             '--threads', 1, '--host-workers', 3,
