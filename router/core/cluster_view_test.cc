@@ -11,6 +11,7 @@
 #include "common/env/random.h"
 #include "common/env/timers.h"
 #include "gtest/gtest.h"
+#include "router/core/testing/view_worker.h"
 #include "router/core/worker_registry.h"
 
 namespace penstock {
@@ -22,17 +23,6 @@ class ClusterViewTest : public ::testing::Test {
       : registry_({.content = ContentId(7)}, clock_, timers_,
                   [](auto&&...) {}) {}
 
-  static WorkerInfo Info(const std::string& name, int layout = 1) {
-    WorkerInfo info;
-    info.key = {name, Incarnation(1)};
-    info.roles = {true, true};
-    info.control_address = name;
-    info.content = ContentId(7);
-    info.layout = LayoutId(layout);
-    info.transports = {TransportKind::kTcp};
-    info.total_blocks = 1000;
-    return info;
-  }
   void Lose(const std::string& name) {
     registry_.Lose({name, Incarnation(1)}, absl::OkStatus());
   }
@@ -82,7 +72,7 @@ TEST_F(ClusterViewTest, FollowsWorkersThatComeChangeAndGo) {
   for (int step = 0; step < 3000; ++step) {
     const std::string name = absl::StrCat("w", random.Below(100));
     if (!there.contains(name)) {
-      WorkerInfo info = Info(name, 1 + static_cast<int>(random.Below(4)));
+      WorkerInfo info = ViewWorker(name, 1 + static_cast<int>(random.Below(4)));
       info.context_length = 100'000 + static_cast<int>(random.Below(5));
       info.total_blocks = 1000 + static_cast<int>(random.Below(5));
       ASSERT_TRUE(registry_.Register(info).ok());
@@ -105,9 +95,9 @@ TEST_F(ClusterViewTest, FollowsWorkersThatComeChangeAndGo) {
 
 TEST_F(ClusterViewTest, KnowsTheOnlyPairing) {
   EXPECT_FALSE(view().OnlyPairing().has_value());
-  ASSERT_TRUE(registry_.Register(Info("a")).ok());
+  ASSERT_TRUE(registry_.Register(ViewWorker("a")).ok());
   EXPECT_EQ(view().OnlyPairing(), view().columns.pairing[0]);
-  ASSERT_TRUE(registry_.Register(Info("b", 2)).ok());
+  ASSERT_TRUE(registry_.Register(ViewWorker("b", 2)).ok());
   EXPECT_FALSE(view().OnlyPairing().has_value());
   Lose("a");
   EXPECT_EQ(view().OnlyPairing(), view().columns.pairing[1]);
@@ -115,7 +105,7 @@ TEST_F(ClusterViewTest, KnowsTheOnlyPairing) {
 
 TEST_F(ClusterViewTest, HasWholeWordsOfSlots) {
   for (int i = 0; i < 65; ++i) {
-    ASSERT_TRUE(registry_.Register(Info(absl::StrCat("w", i))).ok());
+    ASSERT_TRUE(registry_.Register(ViewWorker(absl::StrCat("w", i))).ok());
   }
   EXPECT_EQ(view().columns.ready.size(), 128u);
   EXPECT_EQ(view().columns.ahead.size(), 128u);

@@ -7,6 +7,7 @@
 #include "common/env/timers.h"
 #include "common/model/kv_layout.h"
 #include "gtest/gtest.h"
+#include "router/core/testing/view_worker.h"
 #include "router/core/worker_registry.h"
 
 namespace penstock {
@@ -20,14 +21,7 @@ class LegSourceTest : public testing::Test {
 
   // A ready worker with so many leading blocks of the chain.
   void Add(const std::string& name, int blocks, int layout = 1) {
-    WorkerInfo info;
-    info.key = {name, Incarnation(1)};
-    info.roles = {true, true};
-    info.control_address = name;
-    info.content = ContentId(7);
-    info.layout = LayoutId(layout);
-    info.transports = {TransportKind::kTcp};
-    info.total_blocks = 1000;
+    const WorkerInfo info = ViewWorker(name, layout);
     ASSERT_TRUE(registry_.Register(info).ok());
     WorkerLoad load;
     load.health = WorkerHealth::kReady;

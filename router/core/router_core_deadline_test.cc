@@ -31,13 +31,6 @@ class RouterCoreDeadlineTest : public RouterCoreTest {
     request.timeout = timeout;
     return request;
   }
-  // Null: refused.
-  FakeClient* Ask(const GenerateRequest& request) {
-    clients_.push_back(std::make_unique<FakeClient>());
-    auto id = core_->Submit(request, clients_.back().get());
-    refusal_ = id.status();
-    return id.ok() ? clients_.back().get() : nullptr;
-  }
   // The newest leg ends after a whole service.
   void Serve() {
     const LegId leg = legs_.Last(kD);
@@ -55,8 +48,6 @@ class RouterCoreDeadlineTest : public RouterCoreTest {
     }
   }
 
-  std::vector<std::unique_ptr<FakeClient>> clients_;
-  absl::Status refusal_;
 };
 
 TEST_F(RouterCoreDeadlineTest, NothingIsForetoldBeforeAnythingIsKnown) {

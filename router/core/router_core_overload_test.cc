@@ -31,13 +31,6 @@ class RouterCoreOverloadTest : public RouterCoreTest {
     request.priority = priority;
     return request;
   }
-  // Submits for a client of its own; null: it was refused.
-  FakeClient* Ask(const GenerateRequest& request) {
-    clients_.push_back(std::make_unique<FakeClient>());
-    auto id = core_->Submit(request, clients_.back().get());
-    refusal_ = id.status();
-    return id.ok() ? clients_.back().get() : nullptr;
-  }
   void Finish(LegId leg) {
     core_->OnLegFrame(leg, FakeFrame(0, 1, FinishReason::kStop));
     core_->OnLegFinished(leg, absl::OkStatus());
@@ -68,8 +61,6 @@ class RouterCoreOverloadTest : public RouterCoreTest {
     }
   }
 
-  std::vector<std::unique_ptr<FakeClient>> clients_;
-  absl::Status refusal_;
 };
 
 TEST_F(RouterCoreOverloadTest, AnOpenBreakerIsNeverChosen) {

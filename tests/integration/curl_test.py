@@ -2,23 +2,14 @@
 docs/http.md is run as it stands, but for the port."""
 
 import json
-import re
 import subprocess
 import unittest
 
 import cluster
+from documents import examples
 
 DOCUMENTS = ('README.md', 'docs/http.md')
 PORT = 'http://127.0.0.1:8080/'
-
-
-def examples():
-    """(document, command) of each example."""
-    for name in DOCUMENTS:
-        text = (cluster.ROOT / name).read_text(encoding='utf-8')
-        for block in re.findall(r'^```bash\n(.*?)^```', text, re.M | re.S):
-            if 'curl' in block:
-                yield name, block
 
 
 class CurlTest(unittest.TestCase):
@@ -51,7 +42,7 @@ class CurlTest(unittest.TestCase):
             self.assertNotIn('error', json.loads(answer))
 
     def test_every_example(self):
-        found = list(examples())
+        found = list(examples(DOCUMENTS, 'curl'))
         self.assertEqual({name for name, _ in found}, set(DOCUMENTS))
         for name, command in found:
             with self.subTest(name, command=command):

@@ -3,29 +3,20 @@ penstock-sim in docs/routing.md and docs/trace-simulation.md that needs nothing
 but a clone is run as it stands."""
 
 import os
-import re
 import subprocess
 import unittest
 
 import cluster
+from documents import examples
 
 DOCUMENTS = ('docs/routing.md', 'docs/trace-simulation.md')
-
-
-def examples():
-    """(document, command) of each example."""
-    for name in DOCUMENTS:
-        text = (cluster.ROOT / name).read_text(encoding='utf-8')
-        for block in re.findall(r'^```bash\n(.*?)^```', text, re.M | re.S):
-            if 'penstock-sim' in block:
-                yield name, block
 
 
 class SimulatorDocsTest(unittest.TestCase):
 
     def test_every_example(self):
         path = f'{cluster.BIN}:{os.environ["PATH"]}'
-        found = list(examples())
+        found = list(examples(DOCUMENTS, 'penstock-sim'))
         self.assertEqual({name for name, _ in found}, set(DOCUMENTS))
         for name, command in found:
             with self.subTest(name, command=command):

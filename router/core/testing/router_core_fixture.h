@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/peer/error_reason.h"
@@ -102,6 +103,14 @@ class RouterCoreTest : public ::testing::Test {
     EXPECT_EQ(timers_.size(), core_->workers().view().workers.size());
   }
 
+  // Submits for a client of its own; null: it was refused.
+  FakeClient* Ask(const GenerateRequest& request) {
+    clients_.push_back(std::make_unique<FakeClient>());
+    auto id = core_->Submit(request, clients_.back().get());
+    refusal_ = id.status();
+    return id.ok() ? clients_.back().get() : nullptr;
+  }
+
   ManualClock clock_;
   Timers timers_;
   SeededRandom random_;
@@ -112,6 +121,8 @@ class RouterCoreTest : public ::testing::Test {
   RouterCore::Options options_;
   std::unique_ptr<RouterCore> core_;
   FakeClient client_;
+  std::vector<std::unique_ptr<FakeClient>> clients_;  // of Ask
+  absl::Status refusal_;                              // Ask's last
   LegId p_ = 0, d_ = 0;
 };
 
