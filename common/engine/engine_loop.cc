@@ -237,6 +237,8 @@ void EngineLoop::Preempt(Entry& entry) {
   Sequence& s = *entry.sequence;
   EndAsking(entry);
   if (entry.fetch.has_value()) EndFetch(entry, false);
+  // Its blocks hold what came, and they go.
+  entry.fetch.reset();
   s.blocks.clear();
   s.computed = 0;
   s.published = 0;

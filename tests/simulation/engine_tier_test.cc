@@ -277,6 +277,30 @@ TEST_F(EngineTierTest, OneThatFetchesGivesWayToAnOlderOne) {
   EXPECT_EQ(grows.tokens, Expected(20, 300, 900));
 }
 
+TEST_F(EngineTierTest, APreemptedSequenceForgetsThePagesThatCame) {
+  Remember(330, 5);
+  SimTierOptions slow;
+  slow.each = absl::Milliseconds(16);  // as long as computing takes
+  EngineOptions engine;
+  engine.prefill_chunk = kBlockTokens;
+  engine.watermark_blocks = 0;
+  // Two that need their eleventh blocks in the same step, when one is left.
+  Start(slow, 2 * 10 + 21, engine);
+  Output grows[2], fetches;
+  std::vector<SequenceId> older;
+  for (int i : {0, 1}) older.push_back(Add(grows[i], 20, 200, 900 + 50 * i));
+  RunUntil([&] { return grows[1].tokens.size() > 134; });
+  Add(fetches, 330, 2, 5);
+  RunUntil([&] { return probe_.preempted > 0; });
+  // It had not computed up to the pages that came, nor is it given them again.
+  ASSERT_GT(probe_.fetched, 0);
+  pages_ = {};
+  RunUntil([&] { return grows[0].done && grows[1].done; });
+  for (SequenceId id : older) engine_->Remove(id);
+  Run();
+  EXPECT_EQ(fetches.tokens, Expected(330, 2, 5));
+}
+
 TEST_F(EngineTierTest, PagesOnTheirWayDownAreFewAndInNobodysWay) {
   SimTierOptions slow;
   slow.each = absl::Seconds(1);
