@@ -33,7 +33,7 @@ struct PolicyOptions {
   int local_prefill_tokens = 16;
   // prefix_aware: decode also prefills whatever it is predicted to cost less
   // there, the answers that this stops included.
-  bool spill_prefill = false;
+  bool spill_prefill = true;
   // Requests are taken to generate this much, unless they ask for less.
   int expected_tokens = 128;
   int64_t kv_bytes_per_token = 0;

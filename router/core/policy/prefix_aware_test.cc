@@ -14,7 +14,6 @@ class PrefixAwareTest : public PolicyFixture {};
 
 // Decode has the prompt but for a block, and prefill nothing of it.
 TEST_F(PrefixAwareTest, WhatDecodeHasIsNotComputedAnew) {
-  options_.spill_prefill = true;
   AddPrefill("p");
   AddDecode("d");
   Store("d", 100, 30);
@@ -26,7 +25,6 @@ TEST_F(PrefixAwareTest, WhatDecodeHasIsNotComputedAnew) {
 // longer than what a prefill beside four answers would stop in all (4 + 1 times
 // the prompt's 0.7 s), decode does it.
 TEST_F(PrefixAwareTest, ASaturatedPrefillPoolSpillsToIdleDecodes) {
-  options_.spill_prefill = true;
   AddPrefill("p");
   AddDecode("d");
   WorkerLoad load;

@@ -41,7 +41,6 @@ void AddTraceFlags(CLI::App& command, TraceFlags& flags) {
   command.add_option("--slo-itl", flags.itl_ms,
                      "Good: mean time between tokens at most so many "
                      "milliseconds.");
-  run.policy.spill_prefill = true;  // as routers do
   command.add_flag("--spill-prefill,!--no-spill-prefill",
                    run.policy.spill_prefill,
                    "prefix_aware: decode also prefills what is predicted to "
