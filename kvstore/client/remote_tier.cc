@@ -18,9 +18,6 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
 constexpr absl::Duration kDeadlinesEvery = absl::Milliseconds(250);
 constexpr size_t kMostPuts = 32;
-// Of what is believed of the store; beyond it everything is asked anew.
-constexpr size_t kMostKnown = 1 << 18;
-constexpr size_t kMostAnswers = 4096;
 // Of a fetch, until some were measured.
 constexpr double kAssumedBytesASecond = 1e9;
 
@@ -73,6 +70,7 @@ RemoteTier::RemoteTier(Options options, Ports ports,
     : options_(std::move(options)),
       ports_(std::move(ports)),
       transports_(std::move(transports)),
+      answers_(options_.freshness),
       pause_(kFirstPause),
       each_(absl::Seconds(
           static_cast<double>(options_.worker.pages.layout().block_bytes()) /
@@ -125,9 +123,7 @@ void RemoteTier::OnClosed(const absl::Status& status) {
         {{"store", options_.store}, {"why", std::string(status.message())}});
   }
   store_.reset();
-  known_.clear();
-  answers_.clear();
-  lookups_.clear();
+  answers_.Clear();
   const absl::Status away = absl::UnavailableError("the KV store is away");
   for (auto& [id, get] : gets_) EndGet(get, away);
   for (auto it = puts_.begin(); it != puts_.end();) {
@@ -157,55 +153,22 @@ void RemoteTier::On(const StoreWelcome& welcome) {
   Wake();
 }
 
-bool RemoteTier::Known(BlockHash hash, Instant now) const {
-  auto it = known_.find(hash);
-  return it != known_.end() && now < it->second;
-}
-
-void RemoteTier::Doubt(BlockHash hash) {
-  known_.erase(hash);
-  answers_.clear();
-}
-
 TierLookup RemoteTier::Lookup(absl::Span<const BlockHash> chain) {
   TierLookup found;
   found.each = each_;
   found.wait = each_ * static_cast<double>(gets_.size());
-  if (!store_.has_value() || chain.empty()) return found;
-  const Instant now = ports_.clock->Now();
-  for (BlockHash hash : chain) {
-    if (!Known(hash, now)) break;
-    ++found.blocks;
-  }
-  if (found.blocks == static_cast<int>(chain.size())) return found;
-  if (answers_.size() >= kMostAnswers) answers_.clear();
-  Answer& answer = answers_[{chain.front(), chain.back()}];
-  if (answer.waiting) {
-    found.asking = true;
-    return found;
-  }
-  if (now < answer.until) {
-    found.blocks = std::max(found.blocks, answer.blocks);
-    return found;
-  }
-  answer.waiting = true;
+  if (!store_.has_value()) return found;
   const uint64_t id = ++last_id_;
-  lookups_[id] = {chain.begin(), chain.end()};
-  Send(StoreLookup{id, lookups_[id]});
-  found.asking = true;
+  const StoreAnswers::Belief belief =
+      answers_.Look(id, chain, ports_.clock->Now());
+  if (belief.ask) Send(StoreLookup{id, {chain.begin(), chain.end()}});
+  found.blocks = belief.blocks;
+  found.asking = belief.asking;
   return found;
 }
 
 void RemoteTier::On(const StoreFound& found) {
-  auto it = lookups_.find(found.id);
-  if (it == lookups_.end()) return;
-  const std::vector<BlockHash> chain = std::move(it->second);
-  lookups_.erase(it);
-  const Instant until = ports_.clock->Now() + options_.freshness;
-  if (known_.size() >= kMostKnown) known_.clear();
-  const int blocks = std::min<int>(found.blocks, chain.size());
-  for (int i = 0; i < blocks; ++i) known_[chain[i]] = until;
-  answers_[{chain.front(), chain.back()}] = {blocks, until, false};
+  answers_.Found(found.id, found.blocks, ports_.clock->Now());
   Wake();
 }
 
@@ -246,7 +209,7 @@ void RemoteTier::On(const StoreGot& got) {
   const BlockHash hash = get.what.key.hash;
   if (got.code != absl::StatusCode::kOk) {
     if (got.code == absl::StatusCode::kDataLoss) ++stats_.bad_pages;
-    Doubt(hash);
+    answers_.Doubt(hash);
     EndGet(get, absl::Status(got.code, "from the KV store"));
     Wake();
     return;
@@ -268,7 +231,7 @@ void RemoteTier::On(const StoreGot& got) {
     each_ += ((ports_.clock->Now() - get.began) / under_way - each_) / 8;
   } else {
     ++stats_.bad_pages;
-    Doubt(hash);
+    answers_.Doubt(hash);
   }
   EndGet(get, std::move(verdict));
   Wake();
@@ -331,7 +294,7 @@ TierStored RemoteTier::Store(const TierKey& key, BlockRef from,
     return {TierStoreVerdict::kNotWorthIt};
   }
   const Instant now = ports_.clock->Now();
-  if (Known(key.hash, now)) return {TierStoreVerdict::kHeld};
+  if (answers_.Holds(key.hash, now)) return {TierStoreVerdict::kHeld};
   if (puts_.size() >= kMostPuts) return {TierStoreVerdict::kBusy};
   const uint64_t id = ++last_id_;
   Put& put = puts_[id];
@@ -421,8 +384,7 @@ void RemoteTier::EndPut(uint64_t id, const absl::Status& status) {
   auto it = puts_.find(id);
   if (status.ok()) {
     ++stats_.stored;
-    if (known_.size() >= kMostKnown) known_.clear();
-    known_[it->second.key.hash] = ports_.clock->Now() + options_.freshness;
+    answers_.SetHeld(it->second.key.hash, ports_.clock->Now());
   } else if (absl::IsUnavailable(status)) {
     ++stats_.failures;
   }

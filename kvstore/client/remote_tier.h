@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "common/env/clock.h"
 #include "common/env/timers.h"
@@ -17,6 +16,7 @@
 #include "common/rpc/stream.h"
 #include "common/runtime/inbox.h"
 #include "common/transfer/kv_transport.h"
+#include "kvstore/client/store_answers.h"
 #include "kvstore/core/kv_tier.h"
 #include "kvstore/core/store_message.h"
 
@@ -91,11 +91,6 @@ class RemoteTier : public KvTier {
     size_t tries = 0;
     bool posted = false;  // the block is being read
   };
-  struct Answer {
-    int blocks = 0;
-    Instant until;
-    bool waiting = false;
-  };
 
   RemoteTier(Options options, Ports ports,
              std::vector<std::unique_ptr<KvTransport>> transports);
@@ -110,9 +105,6 @@ class RemoteTier : public KvTier {
 
   void Send(const StoreRequest& request);
   void Wake();
-  bool Known(BlockHash hash, Instant now) const;
-  // What was believed of the store is not so.
-  void Doubt(BlockHash hash);
   void EndGet(Get& get, absl::Status status);
   void Post(uint64_t id, Put& put);
   void EndPut(uint64_t id, const absl::Status& status);
@@ -125,6 +117,7 @@ class RemoteTier : public KvTier {
   const Options options_;
   const Ports ports_;
   const std::vector<std::unique_ptr<KvTransport>> transports_;
+  StoreAnswers answers_;
   std::unique_ptr<RpcChannel> channel_;
   bool dialled_ = false;
   std::shared_ptr<Stream> stream_;  // null while away
@@ -141,11 +134,6 @@ class RemoteTier : public KvTier {
   std::map<uint64_t, Get> gets_;
   std::map<uint64_t, Put> puts_;
   std::map<std::pair<size_t, PostId>, uint64_t> posts_;  // to the put
-  // Held as far as we know, until then.
-  absl::flat_hash_map<BlockHash, Instant> known_;
-  // By a chain's first and last hash.
-  absl::flat_hash_map<std::pair<BlockHash, BlockHash>, Answer> answers_;
-  std::map<uint64_t, std::vector<BlockHash>> lookups_;
   std::deque<TierCompletion> completions_;
   absl::Duration each_;
   Stats stats_;
