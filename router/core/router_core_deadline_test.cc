@@ -47,7 +47,6 @@ class RouterCoreDeadlineTest : public RouterCoreTest {
       Serve();
     }
   }
-
 };
 
 TEST_F(RouterCoreDeadlineTest, NothingIsForetoldBeforeAnythingIsKnown) {

@@ -12,8 +12,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "router/core/router_core.h"
-#include "router/core/testing/router_core_fixture.h"
 #include "router/core/router_fakes.h"
+#include "router/core/testing/router_core_fixture.h"
 
 namespace penstock {
 namespace {
@@ -60,7 +60,6 @@ class RouterCoreOverloadTest : public RouterCoreTest {
       }
     }
   }
-
 };
 
 TEST_F(RouterCoreOverloadTest, AnOpenBreakerIsNeverChosen) {

@@ -70,6 +70,17 @@ class RouterCoreTest : public ::testing::Test {
     core_->OnLegAccepted(d_);
     core_->OnLegAccepted(p_);
   }
+  // A handoff that has given `tokens` tokens, and whose prefill has ended.
+  void Stream(int tokens, GenerateRequest request = Request()) {
+    Submit(std::move(request));
+    Accept();
+    core_->OnLegFrame(p_, FakeFrame(0, 1));
+    core_->OnLegFinished(p_, absl::OkStatus());
+    if (tokens > 1) core_->OnLegFrame(d_, FakeFrame(1, tokens - 1));
+  }
+  static absl::Status Kept(ErrorReason reason, int tokens) {
+    return WithKeptTokens(MakeError(reason, "because"), tokens);
+  }
   void Pass(absl::Duration time) {
     clock_.Advance(time);
     timers_.RunDue(clock_.Now());
