@@ -55,11 +55,8 @@ std::vector<KeptPrefix> RouterCore::KeptFor(const Request& r) const {
   if (r.fruitless > 1) return {};
   std::vector<KeptPrefix> kept = r.kept;
   if (!r.attempt.has_value()) return kept;
-  for (const KeptPrefix& now : r.attempt->kept()) {
-    std::erase_if(kept,
-                  [&](const KeptPrefix& k) { return k.worker == now.worker; });
-    kept.push_back(now);
-  }
+  // Who takes part in it is not on the list of those that keep something.
+  for (const KeptPrefix& now : r.attempt->kept()) kept.push_back(now);
   return kept;
 }
 

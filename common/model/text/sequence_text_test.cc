@@ -105,7 +105,9 @@ TEST_F(SequenceTextTest, NoTextIsLostAndNoStopStringLeaks) {
           return whole.text.find(stop) != std::string::npos;
         });
     ASSERT_EQ(cut.stopped, any);
-    if (!cut.stopped) ASSERT_EQ(cut.text, whole.text);
+    if (!cut.stopped) {
+      ASSERT_EQ(cut.text, whole.text);
+    }
   }
 }
 
