@@ -247,6 +247,7 @@ TEST(CpuBackendTest, KnowsWhatAStepCosts) {
   const uint64_t rest = 576 * 576 + 3072 * 576 + 576 * 1536;
   EXPECT_EQ(cost.int8_ops, 2u * (30 * 2 * 2 * 960 * 576 + 29 * 2 * rest + rest +
                                  2 * 49152 * 576));
+  EXPECT_EQ(cost.bfloat16_ops, 0u);
   EXPECT_EQ(cost.float_ops, 30u * 4 * (31 + 32) * 576);
   EXPECT_EQ(cost.kv_bytes, 30u * (32 + 2) * 2 * 2 * 192);
   // Q4_1 takes 20 bytes for 32 elements, the Q8_0 head 34.

@@ -59,13 +59,17 @@ std::function<void()> EngineBench::wake() {
   };
 }
 
-void EngineBench::RunStep(Backend& backend, StepPlan plan) {
+void EngineBench::RunStep(Backend& backend, StepPlan plan, Tally& tally) {
+  if (cost_) tally.cost += cost_(plan);
+  ++tally.steps;
+  const auto start = SteadyClock::now();
   backend.Submit(std::move(plan));
   for (;;) {
     while (std::optional<BackendEvent> event = backend.Poll()) {
       const auto* result = std::get_if<StepResult>(&*event);
       if (result == nullptr) continue;
       CHECK(result->status.ok()) << result->status;
+      tally.seconds += SecondsSince(start);
       return;
     }
     std::unique_lock<std::mutex> lock(mutex_);
@@ -74,33 +78,36 @@ void EngineBench::RunStep(Backend& backend, StepPlan plan) {
   }
 }
 
-void EngineBench::Prefill(Backend& backend, int tokens, int depth, int index,
-                          int blocks_each) {
+EngineBench::Tally EngineBench::Prefill(Backend& backend, int tokens, int depth,
+                                        int index, int blocks_each) {
+  Tally tally;
   const int most = backend.caps().max_rows;
   for (int at = 0; at < tokens; at += most) {
     StepPlan plan;
     const int rows = std::min(most, tokens - at);
     AddSequence(plan, index, blocks_each, depth + at, rows);
     if (at + rows == tokens) SampleLastRow(plan);
-    RunStep(backend, std::move(plan));
+    RunStep(backend, std::move(plan), tally);
   }
+  return tally;
 }
 
-double EngineBench::TimeDecode(Backend& backend, int batch, int blocks_each,
-                               const EngineBenchOptions& options) {
+EngineBench::Tally EngineBench::Decode(Backend& backend, int batch,
+                                       int blocks_each,
+                                       const EngineBenchOptions& options) {
   for (int i = 0; i < batch; ++i) {
     Prefill(backend, options.depth, 0, i, blocks_each);
   }
-  const auto start = SteadyClock::now();
+  Tally tally;
   for (int step = 0; step < options.decode_steps; ++step) {
     StepPlan plan;
     for (int i = 0; i < batch; ++i) {
       AddSequence(plan, i, blocks_each, options.depth + step, 1);
       SampleLastRow(plan);
     }
-    RunStep(backend, std::move(plan));
+    RunStep(backend, std::move(plan), tally);
   }
-  return batch * options.decode_steps / SecondsSince(start);
+  return tally;
 }
 
 int64_t EngineBench::BlocksNeeded(const EngineBenchOptions& options) {
@@ -116,33 +123,39 @@ int64_t EngineBench::BlocksNeeded(const EngineBenchOptions& options) {
   return blocks;
 }
 
-std::vector<EngineBenchRow> EngineBench::Run(
-    Backend& backend, int64_t arena_blocks, const EngineBenchOptions& options) {
+std::vector<EngineBenchRow> EngineBench::Run(Backend& backend,
+                                             int64_t arena_blocks,
+                                             const EngineBenchOptions& options,
+                                             CostOfPlan cost) {
   CHECK(arena_blocks >= BlocksNeeded(options)) << arena_blocks << " blocks";
+  cost_ = std::move(cost);
   std::vector<EngineBenchRow> rows;
+  // Adds what `run` takes to a row that says how many tokens it makes.
+  auto add = [&](EngineBenchRow row, int tokens, auto run) {
+    std::vector<double> seconds;
+    for (int i = 0; i < options.repeat; ++i) {
+      const Tally tally = run();
+      seconds.push_back(tally.seconds);
+      row.steps = tally.steps;
+      row.cost = tally.cost;  // the same in every run
+    }
+    row.seconds = Median(seconds);
+    row.tokens_per_second = tokens / row.seconds;
+    rows.push_back(row);
+  };
   for (int tokens : options.prefill) {
     Prefill(backend, std::min(tokens, 64), 0, 0, BlocksFor(tokens));  // warm
-    std::vector<double> rates;
-    for (int i = 0; i < options.repeat; ++i) {
-      const auto start = SteadyClock::now();
-      Prefill(backend, tokens, 0, 0, BlocksFor(tokens));
-      rates.push_back(tokens / SecondsSince(start));
-    }
-    rows.push_back({.size = tokens, .tokens_per_second = Median(rates)});
+    add({.size = tokens}, tokens,
+        [&] { return Prefill(backend, tokens, 0, 0, BlocksFor(tokens)); });
   }
   const int blocks_each = BlocksFor(options.depth + options.decode_steps);
   for (int batch : options.batches) {
     CHECK(batch <= backend.caps().max_sequences &&
           batch <= backend.caps().max_rows)
         << "a batch of " << batch;
-    std::vector<double> rates;
-    for (int i = 0; i < options.repeat; ++i) {
-      rates.push_back(TimeDecode(backend, batch, blocks_each, options));
-    }
-    rows.push_back({.decode = true,
-                    .size = batch,
-                    .depth = options.depth,
-                    .tokens_per_second = Median(rates)});
+    add({.decode = true, .size = batch, .depth = options.depth},
+        batch * options.decode_steps,
+        [&] { return Decode(backend, batch, blocks_each, options); });
   }
   return rows;
 }

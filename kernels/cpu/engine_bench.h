@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/api/backend.h"
+#include "kernels/cpu/step_cost.h"
 
 namespace penstock {
 
@@ -21,34 +22,49 @@ struct EngineBenchOptions {
 // Speed of one kind of work.
 struct EngineBenchRow {
   bool decode = false;
-  int size = 0;   // prompt tokens, or sequences
-  int depth = 0;  // at the start
+  int size = 0;        // prompt tokens, or sequences
+  int depth = 0;       // at the start
+  int steps = 0;       // of a run
+  double seconds = 0;  // of a run, the median
   double tokens_per_second = 0;
+  StepCost cost = {};  // of a run
 };
 
 // Times steps of a backend by driving it directly: no scheduler, no service.
 // Blocks of the arena are overwritten.
 class EngineBench {
  public:
+  using CostOfPlan = std::function<StepCost(const StepPlan& plan)>;
+
   // To be given to the backend as its wake callback. The bench outlives it.
   std::function<void()> wake();
 
+  // `cost` says what a plan costs; null: all rows cost nothing.
   // Preconditions: no step is in flight; `arena_blocks` are enough for the
   // largest run, and the backend's caps admit its batches (CHECKed; see
   // BlocksNeeded). Longer prompts than a step takes are cut into chunks.
   std::vector<EngineBenchRow> Run(Backend& backend, int64_t arena_blocks,
-                                  const EngineBenchOptions& options);
+                                  const EngineBenchOptions& options,
+                                  CostOfPlan cost = nullptr);
 
   static int64_t BlocksNeeded(const EngineBenchOptions& options);
 
  private:
-  void RunStep(Backend& backend, StepPlan plan);
-  // `tokens` more tokens of the sequence `index`, which holds `depth`.
-  void Prefill(Backend& backend, int tokens, int depth, int index,
-               int blocks_each);
-  double TimeDecode(Backend& backend, int batch, int blocks_each,
-                    const EngineBenchOptions& options);
+  // Steps since it was made, and what they took.
+  struct Tally {
+    int steps = 0;
+    double seconds = 0;
+    StepCost cost;
+  };
 
+  void RunStep(Backend& backend, StepPlan plan, Tally& tally);
+  // `tokens` more tokens of the sequence `index`, which holds `depth`.
+  Tally Prefill(Backend& backend, int tokens, int depth, int index,
+                int blocks_each);
+  Tally Decode(Backend& backend, int batch, int blocks_each,
+               const EngineBenchOptions& options);
+
+  CostOfPlan cost_;
   std::mutex mutex_;
   std::condition_variable rung_;
   bool ringing_ = false;  // guarded by mutex_

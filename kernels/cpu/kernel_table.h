@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "common/model/kv_type.h"
+#include "kernels/cpu/limit_loops.h"
 
 namespace penstock {
 
@@ -238,6 +239,7 @@ struct KernelTable {
   // out [value_dim] = the weighted mean of query `query`.
   void (*finish)(const AttentionState& state, int query, int value_dim,
                  float* out);
+  LimitLoops limits;
 };
 
 const KernelTable& ScalarKernels();

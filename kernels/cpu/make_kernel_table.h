@@ -5,6 +5,7 @@
 #include "kernels/cpu/float_gemm_kernel.h"
 #include "kernels/cpu/gemm_kernel.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/limit_kernel.h"
 
 namespace penstock {
 
@@ -79,6 +80,9 @@ constexpr KernelTable MakeKernelTable() {
       .attend = AttendAny<V>,
       .merge = MergeState<V>,
       .finish = FinishState<V>,
+      .limits = {.read = ReadAll<V>,
+                 .dot_bytes = DotBytesLoop<V>,
+                 .multiply_floats = MultiplyFloatsLoop<V>},
   };
 }
 

@@ -14,7 +14,13 @@ void AddMatrix(const PanelMatrix& matrix, uint64_t rows, StepCost& cost) {
   cost.weight_bytes += matrix.panels * matrix.panel_bytes;
   const uint64_t ops =
       2 * rows * matrix.terms * matrix.depth * matrix.panels * kPanelColumns;
-  (TakesQuants(matrix.format) ? cost.int8_ops : cost.float_ops) += ops;
+  if (TakesQuants(matrix.format)) {
+    cost.int8_ops += ops;
+  } else if (matrix.format == PanelFormat::kBfloat16) {
+    cost.bfloat16_ops += ops;
+  } else {
+    cost.float_ops += ops;
+  }
 }
 
 // Every matrix that all `rows` of a layer pass through up to attention, and
@@ -65,6 +71,15 @@ void AddSequence(const ModelSpec& spec, const LayerSpec& layer,
 }
 
 }  // namespace
+
+StepCost& StepCost::operator+=(const StepCost& other) {
+  weight_bytes += other.weight_bytes;
+  kv_bytes += other.kv_bytes;
+  int8_ops += other.int8_ops;
+  bfloat16_ops += other.bfloat16_ops;
+  float_ops += other.float_ops;
+  return *this;
+}
 
 StepCost CostOf(const CpuModel& model, const KvLayout& layout,
                 const StepPlan& plan) {

@@ -13,9 +13,16 @@ namespace penstock {
 struct StepCost {
   uint64_t weight_bytes = 0;  // packed weights, read once
   uint64_t kv_bytes = 0;      // pages, read once by each sequence, and written
-  uint64_t int8_ops = 0;      // multiplications and additions of matrices
-  uint64_t float_ops = 0;     // the same of F16, BF16 and F32 matrices, and of
-                              // attention
+  // Multiplications and additions: of quantised matrices, twice where inputs
+  // have two terms; of BF16 matrices; of F16 and F32 matrices and attention.
+  uint64_t int8_ops = 0;
+  uint64_t bfloat16_ops = 0;
+  uint64_t float_ops = 0;
+
+  uint64_t bytes() const { return weight_bytes + kv_bytes; }
+  uint64_t ops() const { return int8_ops + bfloat16_ops + float_ops; }
+
+  StepCost& operator+=(const StepCost& other);
 };
 
 // Precondition: the plan passed CheckPlan.

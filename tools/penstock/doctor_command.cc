@@ -19,8 +19,8 @@
 #include "common/model/kv_layout.h"
 #include "nlohmann/json.hpp"
 #include "tools/penstock/command.h"
+#include "tools/penstock/host_threads.h"
 #include "tools/penstock/json_line.h"
-#include "tools/penstock/machine_limits.h"
 
 namespace penstock {
 namespace {
