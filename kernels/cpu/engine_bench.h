@@ -61,6 +61,8 @@ class EngineBench {
   // `tokens` more tokens of the sequence `index`, which holds `depth`.
   Tally Prefill(Backend& backend, int tokens, int depth, int index,
                 int blocks_each);
+  // `count` sequences of `depth` tokens each.
+  void MakeHistories(Backend& backend, int count, int blocks_each, int depth);
   Tally Decode(Backend& backend, int batch, int blocks_each,
                const EngineBenchOptions& options);
 

@@ -20,6 +20,7 @@ class IdleBackend : public Backend {
   const KvLayout& kv_layout() const override { return layout_; }
   void Submit(StepPlan plan) override {
     ++steps_;
+    copies_ += static_cast<int>(plan.copies.size());
     result_ = StepResult();
     wake_();
   }
@@ -27,6 +28,7 @@ class IdleBackend : public Backend {
     return std::exchange(result_, std::nullopt);
   }
   int steps() const { return steps_; }
+  int copies() const { return copies_; }
 
  private:
   std::function<void()> wake_;
@@ -34,6 +36,7 @@ class IdleBackend : public Backend {
   KvLayout layout_;
   std::optional<BackendEvent> result_;
   int steps_ = 0;
+  int copies_ = 0;
 };
 
 // Rows as int8 operations, positions read as KV, a step as weights.
@@ -69,8 +72,10 @@ TEST(EngineBenchTest, CountsOneRunOfEachKind) {
   EXPECT_EQ(rows[2].cost.kv_bytes, 8u * (20 + 21 + 22 + 23));
   EXPECT_EQ(rows[2].cost.float_ops, 4u * 8);
   EXPECT_NEAR(rows[2].tokens_per_second * rows[2].seconds, 4 * 8, 1e-9);
-  // A warm-up, three prompts, and three times for each sequence its history.
-  EXPECT_EQ(backend.steps(), 1 + 3 * 3 + 3 * (1 + 4) + 3 * (8 + 4));
+  // A warm-up, three prompts, one history that is copied for all, and three
+  // runs of each batch.
+  EXPECT_EQ(backend.steps(), 1 + 3 * 3 + 2 + 3 * 4 + 3 * 4);
+  EXPECT_EQ(backend.copies(), 7 * 2);
 }
 
 }  // namespace

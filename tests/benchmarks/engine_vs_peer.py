@@ -1,83 +1,124 @@
 #!/usr/bin/env python3
-"""Compares `penstock bench engine` with a peer, in alternating pairs, and
-prints the median, lowest and highest ratio of each figure.
+"""Compares `penstock bench engine` with another engine, in alternating pairs.
 
-  engine_vs_peer.py --peer PYTHON --peer BENCH.py --model MODEL.gguf
+  engine_vs_peer.py --peer 'PYTHON BENCH.py' --model MODEL.gguf [--model ...]
+
+A peer is a command that takes --model, --threads, --prefill, --batch, --depth,
+--decode and --repeat and prints the JSON fields of `penstock bench engine`.
+Give several, such as builds of one engine, and each figure is held against the
+better one. Prints, for each model, medians of the ratios with the lowest and
+highest, and whether they reach the floors that the project set itself.
 """
 
 import argparse
+import functools
 import json
 import pathlib
-import statistics
-import subprocess
+import shlex
 import sys
 
-_ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+import paired
+
+# Least ratio by weight type; decode at batch 1 may instead read at 80% of what
+# the machine can.
+_FLOORS = {
+    'Q4_1': {'prefill': 5, 'decode 1': 1.9, 'decode': 3.8},
+    'Q8_0': {'prefill': 3, 'decode 1': 1.2, 'decode': 3},
+    'Q4_0': {'prefill': 2.5, 'decode 1': 1.6, 'decode': 2.6},
+    'BF16': {'prefill': 2, 'decode 1': 1.2, 'decode': 2},
+}
+_ENOUGH_OF_READS = 0.8
 
 
-def figures(command, timeout):
-    """{figure: tokens/s} that one run of a benchmark prints."""
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, text=True, timeout=timeout, check=False)
-    if done.returncode != 0:
-        sys.exit(f'{command[0]} ended with status {done.returncode}')
-    document = json.loads(done.stdout)
-    found = {}
-    for entry in document['prefill']:
-        found[f'prefill {entry["tokens"]}'] = entry['tokens_per_s']
-    for entry in document['decode']:
-        found[f'decode batch {entry["batch"]}'] = entry['tokens_per_s']
+def weight_type(model):
+    """The type that a file's name ends with: Q4_1 of name.Q4_1.gguf."""
+    return pathlib.Path(model).stem.split('.')[-1]
+
+
+def floor_of(model, figure):
+    floors = _FLOORS.get(weight_type(model), {})
+    if figure in floors:
+        return floors[figure]
+    phase, size = figure.split()
+    if phase == 'decode' and not 8 <= int(size) <= 32:
+        return None
+    return floors.get(phase)
+
+
+def measure(options, model):
+    """[pair] -> (rows of ours, [speeds of each peer])."""
+    load = paired.engine_load(options, model)
+    sides = [functools.partial(
+        paired.run_json,
+        [options.penstock, 'bench', 'engine', '--json', *load,
+         *shlex.split(options.ours)], options.timeout)]
+    sides += [functools.partial(paired.run_json, [*shlex.split(peer), *load],
+                                options.timeout) for peer in options.peer]
+    pairs = []
+    for pair in range(options.pairs):
+        ours, *peers = paired.in_turn(pair, sides)
+        pairs.append((paired.rows(ours), [paired.speeds(p) for p in peers]))
+        print(f'{weight_type(model)} pair {pair + 1}: ours '
+              f'{paired.speeds(ours)}, peer {pairs[-1][1]}', file=sys.stderr)
+    return pairs
+
+
+def compare(model, pairs):
+    """One dictionary a figure that all sides have."""
+    found = []
+    for figure in pairs[0][0]:
+        if any(figure not in peer for peer in pairs[0][1]):
+            continue
+        ours = [rows[figure]['tokens_per_s'] for rows, _ in pairs]
+        peers = [max(peer[figure] for peer in peers) for _, peers in pairs]
+        ratio = paired.summary([a / b for a, b in zip(ours, peers)])
+        shares = [rows[figure].get('share_of_limit', 0) for rows, _ in pairs]
+        reads = [rows[figure].get('share_of_read_limit', 0)
+                 for rows, _ in pairs]
+        floor = floor_of(model, figure)
+        met = floor is None or ratio.median >= floor or (
+            figure == 'decode 1' and
+            paired.summary(reads).median >= _ENOUGH_OF_READS)
+        found.append({'model': weight_type(model), 'figure': figure,
+                      'ratio': ratio._asdict(), 'floor': floor, 'met': met,
+                      'ours': paired.summary(ours).median,
+                      'peer': paired.summary(peers).median,
+                      'share_of_limit': paired.summary(shares).median})
     return found
 
 
-def ratios(ours, peers):
-    """{figure: [ours / peer of each pair]}, for figures that both have."""
-    common = [name for name in ours[0] if name in peers[0]]
-    return {
-        name: [a[name] / b[name] for a, b in zip(ours, peers)]
-        for name in common
-    }
+def print_table(found):
+    print(f'{"":6} {"":12} {"ratio":>6} {"lowest":>7} {"highest":>8}'
+          f' {"floor":>6} {"":4} {"ours":>9} {"peer":>9} {"of limit":>9}')
+    for row in found:
+        ratio, floor = row['ratio'], row['floor']
+        verdict = '' if floor is None else 'met' if row['met'] else 'not'
+        print(f'{row["model"]:6} {row["figure"]:12} {ratio["median"]:6.2f}'
+              f' {ratio["low"]:7.2f} {ratio["high"]:8.2f}'
+              f' {floor or "":>6} {verdict:4} {row["ours"]:9.1f}'
+              f' {row["peer"]:9.1f} {row["share_of_limit"]:9.0%}')
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--peer', action='append', required=True,
-                        help="one word of the peer's command; repeated")
-    parser.add_argument('--penstock', default=_ROOT / 'build/release/bin/penstock')
-    parser.add_argument('--model', required=True)
-    parser.add_argument('--threads', type=int, default=2)
-    parser.add_argument('--prefill', default='512')
-    parser.add_argument('--decode', type=int, default=48)
-    parser.add_argument('--batch', default='1')
-    parser.add_argument('--pairs', type=int, default=5)
-    parser.add_argument('--timeout', type=float, default=600,
-                        help='seconds of one run')
+                        help="the peer's command in one word; repeated: the "
+                        'better of them counts')
+    parser.add_argument('--model', action='append', required=True,
+                        help='NAME.TYPE.gguf or TYPE.gguf; repeated')
+    paired.add_engine_options(parser, batch='1,8,32')
     parser.add_argument('--json', action='store_true')
-    arguments = parser.parse_args()
+    options = parser.parse_args()
 
-    load = ['--model', arguments.model, '--threads', str(arguments.threads),
-            '--prefill', arguments.prefill, '--decode', str(arguments.decode),
-            '--batch', arguments.batch]
-    ours, peers = [], []
-    for pair in range(arguments.pairs):
-        ours.append(figures(
-            [str(arguments.penstock), 'bench', 'engine', '--json', *load],
-            arguments.timeout))
-        peers.append(figures([*arguments.peer, *load], arguments.timeout))
-        print(f'pair {pair + 1}: ours {ours[-1]}, peer {peers[-1]}',
-              file=sys.stderr)
-
-    result = ratios(ours, peers)
-    if arguments.json:
-        print(json.dumps({'ours': ours, 'peer': peers, 'ratios': result}))
+    found = []
+    for model in options.model:
+        found += compare(model, measure(options, model))
+    if options.json:
+        print(json.dumps(found))
         return
-    print(f'{"ratio to the peer":24} {"median":>8} {"lowest":>8} {"highest":>8}'
-          f' {"ours":>10} {"peer":>10}')
-    for name, values in result.items():
-        our_speed = statistics.median(run[name] for run in ours)
-        peer_speed = statistics.median(run[name] for run in peers)
-        print(f'{name:24} {statistics.median(values):8.2f} {min(values):8.2f}'
-              f' {max(values):8.2f} {our_speed:10.1f} {peer_speed:10.1f}')
+    print(f'{paired.processor()}; {options.threads} threads, tokens/s, '
+          f'{options.pairs} pairs of each\n')
+    print_table(found)
 
 
 if __name__ == '__main__':

@@ -3,7 +3,7 @@
 
   make_typed_models.py --model MODEL.gguf --out FOLDER
 
-Q4_0, Q8_0 and BF16 are the given model's matrices, quantised anew. Types of
+Q4_0, Q8_0, BF16 and F16 are the given model's matrices, quantised anew. Types of
 256-element blocks need rows that those divide, so Q4_K, Q5_K, Q6_K and Q8_0-wide
 are models of its vocabulary with a hidden size of 768 and random weights of the
 usual size: right for speed, nonsense as text. Needs the `gguf` package.
@@ -16,7 +16,8 @@ import gguf
 import numpy
 
 _TYPE = gguf.GGMLQuantizationType
-_PLAIN = {'Q4_0': _TYPE.Q4_0, 'Q8_0': _TYPE.Q8_0, 'BF16': _TYPE.BF16}
+_PLAIN = {'Q4_0': _TYPE.Q4_0, 'Q8_0': _TYPE.Q8_0, 'BF16': _TYPE.BF16,
+          'F16': _TYPE.F16}
 _WIDE = {'Q4_K': _TYPE.Q4_K, 'Q5_K': _TYPE.Q5_K, 'Q6_K': _TYPE.Q6_K,
          'Q8_0-wide': _TYPE.Q8_0}
 # Hidden size, heads and KV heads of 64, feed-forward, layers.
