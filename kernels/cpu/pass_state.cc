@@ -94,9 +94,10 @@ Activations PassState::LayOutActivations(
 
 Part PassState::PartOf(int count, int unit, int thread) const {
   const int64_t units = (count + unit - 1) / unit;
-  return {static_cast<int>(units * thread / threads() * unit),
-          static_cast<int>(std::min<int64_t>(
-              count, units * (thread + 1) / threads() * unit))};
+  const int parts = options_.pool->active();
+  return {static_cast<int>(units * thread / parts * unit),
+          static_cast<int>(
+              std::min<int64_t>(count, units * (thread + 1) / parts * unit))};
 }
 
 void PassState::NormalizeRow(const float* x, const float* gain,

@@ -1,6 +1,7 @@
 #include "kernels/host/thread_pool.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "common/base/check.h"
 
@@ -20,39 +21,81 @@ void Pause() {
 #endif
 }
 
+using SteadyClock = std::chrono::steady_clock;
+
 }  // namespace
 
 ThreadPool::ThreadPool(ThreadPoolOptions options)
     : threads_(options.threads),
       most_rounds_(options.spin ? kSpinRounds : kGlanceRounds),
-      rounds_(most_rounds_) {
-  CHECK(threads_ >= 1);
+      rounds_(most_rounds_),
+      yields_cores_(options.yields_cores && threads_ > 1),
+      limit_(threads_),
+      budget_(threads_),
+      active_(threads_),
+      delays_(threads_) {
+  CHECK(threads_ >= 1 && threads_ < (1 << kActiveBits)) << threads_;
   for (int thread = 1; thread < threads_; ++thread) {
     workers_.emplace_back([this, thread] { WorkerLoop(thread); });
   }
 }
 
 ThreadPool::~ThreadPool() {
-  stopping_ = true;
-  region_.fetch_add(1, std::memory_order_release);
-  region_.notify_all();
+  Publish(0);
   for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::Limit(int threads) {
+  CHECK(threads >= 1) << threads;
+  limit_ = std::min(threads, threads_);
+}
+
+void ThreadPool::Publish(int active) {
+  const uint32_t word = region_.load(std::memory_order_relaxed);
+  region_.store(((word >> kActiveBits) + 1) << kActiveBits | active,
+                std::memory_order_release);
+  region_.notify_all();
 }
 
 void ThreadPool::Run(const Body& body) {
   std::lock_guard<std::mutex> lock(one_region_);
+  const auto start = SteadyClock::now();
   body_ = &body;
-  region_.fetch_add(1, std::memory_order_release);
-  region_.notify_all();
-  body(0, threads_);
+  ++regions_;
+  active_ = std::min(limit_.load(), budget_.threads());
+  if (active_ > 1) Publish(active_);
+  RunPart(0);
   Barrier();
+  // With fewer threads than the budget has nothing is learnt about it.
+  if (!yields_cores_ || active_ != budget_.threads()) return;
+  int64_t delayed = 0;
+  for (int thread = 0; active_ > 1 && thread < active_; ++thread) {
+    delayed += delays_[thread].ns;
+  }
+  budget_.Region(std::chrono::nanoseconds(SteadyClock::now() - start).count(),
+                 delayed);
+}
+
+void ThreadPool::RunPart(int thread) {
+  const Body& body = *body_;
+  if (!yields_cores_ || active_ == 1) return body(thread, active_);
+  thread_local const RunDelay run_delay;
+  Delay& delay = delays_[thread];
+  if (delay.region + 1 != regions_) delay.total_ns = run_delay.Nanoseconds();
+  body(thread, active_);
+  const int64_t total = run_delay.Nanoseconds();
+  delay.ns = total - delay.total_ns;
+  delay.region = regions_;
+  delay.total_ns = total;
 }
 
 void ThreadPool::Barrier() {
-  if (threads_ == 1) return;
+  // Not to be read after having arrived: the next region may have begun.
+  const int active = active_;
+  if (active == 1) return;
   const uint32_t phase = phase_.load(std::memory_order_relaxed);
   const uint32_t before = arrived_.fetch_add(1, std::memory_order_acq_rel);
-  if (before + 1 == static_cast<uint32_t>(threads_)) {
+  if (before + 1 == static_cast<uint32_t>(active)) {
     // Reset first: nobody arrives again before seeing the new phase.
     arrived_.store(0, std::memory_order_relaxed);
     phase_.store(phase + 1, std::memory_order_release);
@@ -77,10 +120,15 @@ bool ThreadPool::AwaitChange(const std::atomic<uint32_t>& word, uint32_t old,
 }
 
 void ThreadPool::WorkerLoop(int thread) {
-  for (uint32_t seen = 0;; ++seen) {
-    AwaitChange(region_, seen, most_rounds_);
-    if (stopping_) return;
-    (*body_)(thread, threads_);
+  int rounds = most_rounds_;
+  for (uint32_t seen = 0;;) {
+    AwaitChange(region_, seen, rounds);
+    seen = region_.load(std::memory_order_acquire);
+    const int active = static_cast<int>(ActiveIn(seen));
+    if (active == 0) return;
+    rounds = thread < active ? most_rounds_ : 0;
+    if (thread >= active) continue;
+    RunPart(thread);
     Barrier();
   }
 }

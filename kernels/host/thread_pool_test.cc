@@ -1,5 +1,6 @@
 #include "kernels/host/thread_pool.h"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -12,8 +13,9 @@ namespace {
 class ThreadPoolTest : public testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   int threads() const { return std::get<0>(GetParam()); }
-  ThreadPool pool_{
-      {.threads = std::get<0>(GetParam()), .spin = std::get<1>(GetParam())}};
+  ThreadPool pool_{{.threads = std::get<0>(GetParam()),
+                    .spin = std::get<1>(GetParam()),
+                    .yields_cores = false}};
 };
 
 TEST_P(ThreadPoolTest, RunsTheBodyOnceOnEveryThread) {
@@ -42,6 +44,31 @@ TEST_P(ThreadPoolTest, BarrierSeparatesPhases) {
     }
   });
   EXPECT_EQ(wrong, std::vector<int>(threads(), 0));
+}
+
+// Threads left out of a region miss it whole, and are there in the next.
+TEST_P(ThreadPoolTest, RegionsHaveNoMoreThreadsThanTheLimit) {
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    const int limit = repeat % threads() + 1;
+    pool_.Limit(limit);
+    std::vector<int> calls(threads(), 0);
+    std::vector<int> value(threads(), 0);
+    std::vector<int> wrong(threads(), 0);
+    pool_.Run([&](int thread, int count) {
+      ASSERT_EQ(count, pool_.active());
+      ++calls[thread];
+      for (int phase = 1; phase <= 3; ++phase) {
+        value[thread] = phase;
+        pool_.Barrier();
+        if (value[(thread + 1) % count] != phase) ++wrong[thread];
+        pool_.Barrier();
+      }
+    });
+    std::vector<int> expected(threads(), 0);
+    std::fill_n(expected.begin(), limit, 1);
+    EXPECT_EQ(calls, expected);
+    EXPECT_EQ(wrong, std::vector<int>(threads(), 0));
+  }
 }
 
 TEST_P(ThreadPoolTest, RegionsOfTwoCallersDoNotOverlap) {
