@@ -173,6 +173,9 @@ absl::Status Apply(const penstock::v1::WorkerConfig& config,
   if (engine.has_max_step_tokens()) {
     options.max_step_tokens = engine.max_step_tokens();
   }
+  if (engine.has_itl_target_ms()) {
+    options.itl_target = absl::Milliseconds(engine.itl_target_ms());
+  }
   if (engine.has_max_queued_requests()) {
     options.max_queued_requests = engine.max_queued_requests();
   }
@@ -261,6 +264,9 @@ absl::Status Validate(const WorkerOptions& options) {
   RETURN_IF_ERROR(InRange("threads", options.threads, 0, 1024));
   RETURN_IF_ERROR(InRange("host_workers", options.host_workers, 1, 1024));
   RETURN_IF_ERROR(InRange("max_sequences", options.max_sequences, 1, 4096));
+  RETURN_IF_ERROR(InRange("itl_target_ms",
+                          absl::ToInt64Milliseconds(options.itl_target), 0,
+                          absl::ToInt64Milliseconds(absl::Hours(1))));
   return InRange("max_step_tokens", options.max_step_tokens, 1, 65536);
 }
 
@@ -336,6 +342,15 @@ void AddWorkerFlags(CLI::App& app, WorkerOptions& options, SizeFlags& sizes) {
                  "Sequences in a step");
   app.add_option("--max-step-tokens", options.max_step_tokens,
                  "Rows in a step: decodes and prefill chunks together");
+  app.add_option_function<int64_t>(
+         "--itl-target-ms",
+         [&options](int64_t millis) {
+           options.itl_target = absl::Milliseconds(millis);
+         },
+         "Longest wait between tokens that a prompt beside them may cause: it "
+         "is computed in smaller parts; 0: any")
+      ->default_str(
+          absl::StrCat(absl::ToInt64Milliseconds(options.itl_target)));
   app.add_option("--max-queued-requests", options.max_queued_requests,
                  "Requests that may wait");
 }

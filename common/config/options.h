@@ -98,6 +98,8 @@ struct WorkerOptions {
   std::string transport = "auto";  // auto, shm, tcp, inproc
   int max_sequences = 64;
   int max_step_tokens = 512;
+  // Of steps that decode: prompts beside them are cut to fit; 0: however long.
+  absl::Duration itl_target = absl::Milliseconds(50);
   int max_queued_requests = 512;
 };
 

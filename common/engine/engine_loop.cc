@@ -15,9 +15,13 @@ EngineLoop::EngineLoop(EngineOptions options, Ports ports)
     : options_(options),
       ports_(ports),
       cost_(*CostModel::Create(options.cost)),
+      step_times_(options.cost),
       traffic_({ports.tier, ports.pool, ports.cache, &cost_, ports.probe,
                 ports.backend->kv_layout().block_bytes()},
                options.max_tier_stores) {
+  for (const MeasuredStep& step : options_.measured) {
+    step_times_.Observe(step.size, step.took);
+  }
   CHECK(ports_.tier == nullptr || ports_.timers != nullptr);
   const BackendCaps& caps = ports_.backend->caps();
   options_.max_rows = std::min(options_.max_rows, caps.max_rows);
@@ -174,6 +178,12 @@ EngineView EngineLoop::View() const {
   view.sequences.reserve(by_age.size());
   for (auto& [arrival, sequence] : by_age) view.sequences.push_back(sequence);
   view.shared = [this](SequenceId id) { return SharedOf(entries_.at(id)); };
+  if (options_.itl_target > absl::ZeroDuration()) {
+    view.step_target = options_.itl_target;
+    view.step_time = [this](const StepSize& work) {
+      return step_times_.Predict(work);
+    };
+  }
   return view;
 }
 

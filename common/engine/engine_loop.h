@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "common/base/id.h"
 #include "common/cost/cost_model.h"
+#include "common/cost/step_times.h"
 #include "common/engine/engine_probe.h"
 #include "common/engine/kept_kv.h"
 #include "common/engine/sequence.h"
@@ -36,14 +37,18 @@ struct EngineOptions {
   int prefill_chunk = 256;  // rows of one prefill in a step
   int max_waiting = 512;    // sequences that may queue
   int watermark_blocks = 1;
+  // Steps that decode take so long at most, as far as the prompts beside them
+  // can be cut; zero: however long.
+  absl::Duration itl_target = {};
   // Pages that go down to the tier at a time.
   int max_tier_stores = 8;
   // A sequence waits so long for a tier that has to ask what it holds.
   absl::Duration tier_answer_timeout = absl::Milliseconds(20);
   // A fetch may take so long, and longer the longer it was predicted to take.
   absl::Duration tier_fetch_timeout = absl::Seconds(1);
-  // What computing a prompt costs here, before any step was measured.
+  // What steps cost here, before any was measured, and some that were.
   CostCoefficients cost = {};
+  std::vector<MeasuredStep> measured = {};
 };
 
 // What happens to one sequence. Called on the engine thread from inside Tick;
@@ -175,7 +180,6 @@ class EngineLoop {
     // Into the step's samples and scores.
     int first_sample = 0, samples = 0;
     int first_score = 0, scores = 0;
-    int behind = 0;  // positions before the rows
   };
 
   bool DrainBackend();
@@ -201,8 +205,8 @@ class EngineLoop {
   void EndFetch(Entry& entry, bool late);
   // Goes on past pages that have come. True when there were some.
   bool SkipFetched(Entry& entry);
-  void MeasurePace(const std::vector<PlannedRows>& planned,
-                   absl::Duration took);
+  // Measured time of computing a prompt by what cost_ says.
+  double Pace() const;
   int ReusableBlocks(const Sequence& sequence) const;
   bool CopiesTail(const Sequence& sequence) const;
   // Blocks that are free now, or would be by eviction and by giving up what is
@@ -226,13 +230,14 @@ class EngineLoop {
   std::optional<RequestId> starved_;
   Instant submitted_at_;
   std::vector<PlannedRows> planned_;
+  StepSize planned_work_;
   StepPlan spare_plan_;  // the last one, emptied: the next needs as much memory
   // Blocks of sequences removed while the step in flight uses them, and the
   // sources of its copies.
   std::vector<BlockHold> until_step_ends_;
   absl::Duration step_time_;
   CostModel cost_;
-  double pace_ = 1;  // measured time of prompt steps by what cost_ says
+  StepTimes step_times_;
   TierTraffic traffic_;
 };
 

@@ -55,7 +55,6 @@ void EngineLoop::AddRows(SequenceId id, Entry& entry, int rows,
                          StepPlan& plan) {
   Sequence& s = *entry.sequence;
   PlannedRows planned{id, rows};
-  planned.behind = s.computed;
   SequenceRows part;
   part.first_row = static_cast<int32_t>(plan.tokens.size());
   part.rows = rows;
@@ -85,6 +84,8 @@ void EngineLoop::AddRows(SequenceId id, Entry& entry, int rows,
     planned.samples = static_cast<int>(draws.size());
     std::move(draws.begin(), draws.end(), std::back_inserter(plan.samples));
   }
+  planned_work_.Add(rows, s.computed,
+                    planned.scores + (planned.samples > 0 ? 1 : 0));
   planned_.push_back(planned);
 }
 
@@ -157,6 +158,7 @@ void EngineLoop::FinishStep(StepResult& result) {
   spare_plan_ = std::move(result.plan);
   spare_plan_.Clear();
   std::vector<PlannedRows> planned = std::exchange(planned_, {});
+  const StepSize work = std::exchange(planned_work_, {});
   until_step_ends_.clear();
   absl::Duration took = ports_.clock->Now() - submitted_at_;
   step_time_ = step_time_ == absl::ZeroDuration()
@@ -168,7 +170,7 @@ void EngineLoop::FinishStep(StepResult& result) {
     (p.rows > 1 ? prefill_rows : decode_rows) += p.rows;
   }
   ports_.probe->StepFinished(prefill_rows, decode_rows, took);
-  if (result.status.ok() && decode_rows == 0) MeasurePace(planned, took);
+  if (result.status.ok()) step_times_.Observe(work, took);
   for (const PlannedRows& p : planned) FinishRows(p, result);
 }
 

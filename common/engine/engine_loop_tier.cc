@@ -15,9 +15,6 @@
 namespace penstock {
 namespace {
 
-// Weight of the newest step in the pace.
-constexpr double kPaceWeight = 0.2;
-
 // A fetch is late after so many times what was predicted.
 constexpr double kPatience = 4;
 
@@ -85,7 +82,7 @@ void EngineLoop::StartFetch(SequenceId id, Entry& entry,
                             const TierLookup& below) {
   Sequence& s = *entry.sequence;
   const int have = static_cast<int>(s.blocks.size());
-  Acquisition plan = PlanAcquisition({have, below, pace_}, cost_);
+  Acquisition plan = PlanAcquisition({have, below, Pace()}, cost_);
   std::optional<std::vector<BlockHold>> fresh;
   if (plan.fetches()) fresh = Allocate(plan.fetch_until - have);
   const bool fetches = fresh.has_value();
@@ -155,16 +152,12 @@ bool EngineLoop::SkipFetched(Entry& entry) {
   return s.computed > before;
 }
 
-void EngineLoop::MeasurePace(const std::vector<PlannedRows>& planned,
-                             absl::Duration took) {
-  absl::Duration predicted;
-  for (const PlannedRows& rows : planned) {
-    predicted += cost_.Prefill(rows.rows, rows.behind);
-  }
-  if (predicted <= absl::ZeroDuration()) return;
-  const double pace =
-      std::clamp(absl::FDivDuration(took, predicted), 1e-3, 1e3);
-  pace_ += (pace - pace_) * kPaceWeight;
+double EngineLoop::Pace() const {
+  StepSize chunk;
+  chunk.Add(options_.prefill_chunk, 0, 0);
+  const absl::Duration by_cost = cost_.Prefill(options_.prefill_chunk, 0);
+  if (by_cost == absl::ZeroDuration()) return 1;
+  return absl::FDivDuration(step_times_.Predict(chunk), by_cost);
 }
 
 }  // namespace penstock

@@ -6,7 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "common/base/id.h"
+#include "common/cost/step_times.h"
 #include "common/env/clock.h"
 
 namespace penstock {
@@ -45,6 +47,10 @@ struct EngineView {
   // Counted when asked, which takes time in proportion to the sequence's
   // length, and changes nothing. Null: none has anything in common.
   std::function<SharedBlocks(SequenceId)> shared;
+  // A step that decodes takes this long at most, by what is predicted of its
+  // work: prefill chunks beside it are cut to fit. Null: however long.
+  absl::Duration step_target;
+  std::function<absl::Duration(const StepSize&)> step_time;
 };
 
 struct BatchDecision {
@@ -70,9 +76,11 @@ class BatchPolicy {
 
 // Continuous batching (Orca, OSDI'22) with chunked prefill (Sarathi-Serve,
 // OSDI'24): decode rows first, then prefill chunks in order of arrival, then
-// admissions while blocks last. The youngest is preempted when blocks run out;
-// the oldest never is, so it always completes. When parked ones hold what the
-// waiting need and nothing else can run, the youngest of them gives way.
+// admissions while blocks last. Chunks beside decode rows get what is left of
+// the step's time, the first of them a block at least, so that prompts go on.
+// The youngest is preempted when blocks run out; the oldest never is, so it
+// always completes. When parked ones hold what the waiting need and nothing
+// else can run, the youngest of them gives way.
 std::unique_ptr<BatchPolicy> MakeContinuousBatching();
 
 }  // namespace penstock

@@ -70,6 +70,8 @@ class Planner {
       std::erase_if(decision_.rows, [&](const BatchDecision::Rows& rows) {
         if (rows.id != victim.id) return false;
         rows_left_ += rows.rows;
+        work_.Remove(rows.rows, victim.computed,
+                     Samples(victim, rows.rows, victim.computed));
         return true;
       });
       return true;
@@ -108,24 +110,55 @@ class Planner {
     return any;
   }
 
-  void Take(size_t at, int rows) {
-    decision_.rows.push_back({view_.sequences[at].id, rows});
+  // Logits are wanted of a sequence's last row only.
+  static int Samples(const SequenceView& s, int rows, int behind) {
+    return behind + rows == s.length ? 1 : 0;
+  }
+
+  // Takes `rows` of sequence `at`, the first `behind` of which are computed.
+  void Take(size_t at, int rows, int behind) {
+    const SequenceView& s = view_.sequences[at];
+    decision_.rows.push_back({s.id, rows});
     rows_left_ -= rows;
+    work_.Add(rows, behind, Samples(s, rows, behind));
+  }
+
+  // As many of the next `rows` as a prefill may compute in this step, which may
+  // be none: the step has no time left.
+  int Chunk(const SequenceView& s, int rows, int behind) {
+    rows = std::min({rows, view_.prefill_chunk, rows_left_});
+    if (!view_.step_time || !decodes_) return rows;
+    auto fits = [&](int count) {
+      StepSize work = work_;
+      work.Add(count, behind, Samples(s, count, behind));
+      return view_.step_time(work) <= view_.step_target;
+    };
+    if (fits(rows)) return rows;
+    int least = chunks_ == 0 ? std::min(rows, kBlockTokens) : 0;
+    while (least + 1 < rows) {  // `rows` do not fit
+      const int middle = (least + rows) / 2;
+      (fits(middle) ? least : rows) = middle;
+    }
+    return least;
   }
 
   void PlanDecodes() {
     for (size_t i = 0; i < view_.sequences.size() && !Full(); ++i) {
       if (preempted_[i] || !Decoding(view_.sequences[i])) continue;
-      if (Grow(i, 1)) Take(i, 1);
+      if (Grow(i, 1)) Take(i, 1, view_.sequences[i].computed);
     }
+    decodes_ = !decision_.rows.empty();
   }
 
   void PlanPrefills() {
     for (size_t i = 0; i < view_.sequences.size() && !Full(); ++i) {
       const SequenceView& s = view_.sequences[i];
       if (preempted_[i] || !Prefilling(s)) continue;
-      int rows = std::min({RowsLeft(s), view_.prefill_chunk, rows_left_});
-      if (Grow(i, rows)) Take(i, rows);
+      const int rows = Chunk(s, RowsLeft(s), s.computed);
+      if (rows == 0) return;
+      if (!Grow(i, rows)) continue;
+      Take(i, rows, s.computed);
+      ++chunks_;
     }
   }
 
@@ -171,17 +204,22 @@ class Planner {
       // In order: a large one at the head is not starved by small ones.
       if (need + margin > available) return;
       int cached = shared.cached * kBlockTokens;
-      int rows = std::min({s.length - cached, view_.prefill_chunk, rows_left_});
+      const int rows = Chunk(s, s.length - cached, cached);
+      if (rows == 0) return;
       available -= need;
       any_running = true;
       decision_.admit.push_back(s.id);
-      Take(i, rows);
+      Take(i, rows, cached);
+      ++chunks_;
     }
   }
 
   const EngineView& view_;
   int free_;
   int rows_left_;
+  StepSize work_;         // of the rows so far
+  bool decodes_ = false;  // some of them are
+  int chunks_ = 0;
   std::vector<bool> preempted_;
   BatchDecision decision_;
 };

@@ -38,6 +38,7 @@ struct ClusterOptions {
   std::string cluster_key_file;         // made if missing; empty: a new key
   std::string backend = "auto";
   std::optional<int> local_prefill_tokens;
+  std::optional<int> itl_target_ms;
   std::optional<std::string> policy;
   double start_timeout_seconds = 120;
   double drain_timeout_seconds = 30;

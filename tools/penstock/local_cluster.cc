@@ -158,6 +158,10 @@ std::vector<std::string> LocalCluster::RouterArguments(int router) const {
     arguments.push_back("--policy");
     arguments.push_back(*options_.policy);
   }
+  if (options_.itl_target_ms) {
+    arguments.insert(arguments.end(), {"--itl-target-ms",
+                                       absl::StrCat(*options_.itl_target_ms)});
+  }
   const std::vector<std::string> model = ModelArguments();
   arguments.insert(arguments.end(), model.begin(), model.end());
   return arguments;

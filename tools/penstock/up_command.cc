@@ -85,6 +85,11 @@ void AddUpCommand(CLI::App& app, Action& action) {
                       "a new one each time");
   command->add_option("--backend", options->backend,
                       "auto, or what `penstock-decode --help` lists");
+  command
+      ->add_option("--itl-target-ms", options->itl_target_ms,
+                   "longest wait between tokens that a prompt beside them may "
+                   "cause: it is computed in smaller parts; 0: any; default 50")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--policy", options->policy,
                       "how the router chooses workers, as `penstock-router "
                       "--help` lists; default prefix_aware");

@@ -58,6 +58,7 @@ void VisitFields(SimWorkerOptions& worker, Visit&& visit) {
   visit("lease", worker.handoff.lease);
   visit("renew_every", worker.handoff.renew_every);
   visit("cache_events", worker.cache_events);
+  visit("itl_target", worker.engine.itl_target);
   visit("tier_pages", worker.tier.pages);
   visit("tier_wait", worker.tier.wait);
   visit("tier_each", worker.tier.each);
@@ -84,6 +85,7 @@ void VisitFields(SimPlan& plan, Visit&& visit) {
   visit("bytes_per_second", cluster.bytes_per_second);
   visit("page_bytes", cluster.page_bytes);
   visit("any_place", cluster.any_place);
+  visit("spill_prefill", cluster.spill_prefill);
   visit("max_attempts", cluster.router.max_attempts);
   visit("max_running", cluster.router.max_running);
   visit("max_queued", cluster.router.max_queued);

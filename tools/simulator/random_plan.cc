@@ -87,6 +87,7 @@ void PlanMaker::MakeCluster() {
     cluster.bytes_per_second = Between(5, 20) * 1e8;
   }
   cluster.any_place = OneIn(3);
+  cluster.spill_prefill = OneIn(2);
   cluster.router.max_attempts = Between(2, 6);
   if (OneIn(4)) {
     cluster.router.max_running = Between(4, 16);
@@ -105,6 +106,7 @@ void PlanMaker::AddWorker(std::string name, WorkerRoles roles) {
   }
   worker.backend.modelled = modelled_;
   if (OneIn(4)) worker.cache_events = Between(0, 40);
+  if (OneIn(3)) worker.engine.itl_target = Micros(500, 20000);
   if (OneIn(4)) {
     worker.backend.max_rows = Between(16, 128);
     worker.backend.max_sequences = Between(2, 16);

@@ -62,7 +62,8 @@ SimCluster::SimCluster(SimClusterOptions options)
       random_(options_.seed),
       log_(&hasher_, options_.log_lines),
       cost_(DefaultCost()),
-      policy_(std::make_unique<PlacementPolicy>(PolicyOptions{}, cost_)),
+      policy_(std::make_unique<PlacementPolicy>(
+          PolicyOptions{.spill_prefill = options_.spill_prefill}, cost_)),
       network_(std::make_unique<SimNetwork>(
           &clock_, &timers_, &hasher_, SimModel::Layout(), options_.latency)),
       router_names_(RoutersOf(options_)),

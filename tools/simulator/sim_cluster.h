@@ -33,6 +33,8 @@ struct SimClusterOptions {
   RouterCore::Options router;
   // Requests are placed by AnyPlacePolicy.
   bool any_place = false;
+  // Decode prefills whatever that is predicted to cost less there.
+  bool spill_prefill = false;
   absl::Duration latency = absl::Milliseconds(1);
   // Of each host's link, for pages; 0: no limit.
   double bytes_per_second = 0;

@@ -10,6 +10,7 @@
 #include "common/model/files/model_path.h"
 #include "common/runtime/load/model_loader.h"
 #include "common/transfer/set/transport_set.h"
+#include "common/worker/host/calibration.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/oracle/oracle_backend.h"
 #include "kernels/timer/timer_backend.h"
@@ -82,7 +83,14 @@ absl::Status WorkerHost::Load(const Ports& ports) {
   ASSIGN_OR_RETURN(const KvType kv_type, ChooseKvType());
   RETURN_IF_ERROR(MakeArena(kv_type));
   auto wake = [inbox = ports.loop->inbox()] { inbox->Wake(); };
-  RETURN_IF_ERROR(MakeBackend(kv_type, wake));
+  auto calibration = std::make_shared<Calibration>();
+  RETURN_IF_ERROR(MakeBackend(kv_type, [calibration, wake] {
+    calibration->Ring();
+    wake();
+  }));
+  ASSIGN_OR_RETURN(
+      options_.engine.measured,
+      calibration->Run(*backend_, ports.loop->clock(), total_blocks_));
   RETURN_IF_ERROR(MakeTransports(&ports.loop->clock(), wake));
   RETURN_IF_ERROR(MakeTiers(ports, wake));
   return MakeCore(ports);

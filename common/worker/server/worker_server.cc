@@ -130,6 +130,7 @@ WorkerHostOptions WorkerServer::HostOptions(std::string cluster_key) const {
   host.engine.max_rows = options_.max_step_tokens;
   host.engine.max_sequences = options_.max_sequences;
   host.engine.prefill_chunk = PrefillChunk(options_.max_step_tokens);
+  host.engine.itl_target = options_.itl_target;
   host.engine.max_waiting = options_.max_queued_requests;
   return host;
 }
