@@ -87,16 +87,19 @@ def compare(model, pairs):
     return found
 
 
-def print_table(found):
+def print_head():
     print(f'{"":6} {"":12} {"ratio":>6} {"lowest":>7} {"highest":>8}'
           f' {"floor":>6} {"":4} {"ours":>9} {"peer":>9} {"of limit":>9}')
+
+
+def print_rows(found):
     for row in found:
         ratio, floor = row['ratio'], row['floor']
         verdict = '' if floor is None else 'met' if row['met'] else 'not'
         print(f'{row["model"]:6} {row["figure"]:12} {ratio["median"]:6.2f}'
               f' {ratio["low"]:7.2f} {ratio["high"]:8.2f}'
               f' {floor or "":>6} {verdict:4} {row["ours"]:9.1f}'
-              f' {row["peer"]:9.1f} {row["share_of_limit"]:9.0%}')
+              f' {row["peer"]:9.1f} {row["share_of_limit"]:9.0%}', flush=True)
 
 
 def main():
@@ -110,15 +113,18 @@ def main():
     parser.add_argument('--json', action='store_true')
     options = parser.parse_args()
 
+    if not options.json:
+        print(f'{paired.processor()}; {options.threads} threads, tokens/s, '
+              f'{options.pairs} pairs of each\n')
+        print_head()
     found = []
     for model in options.model:
         found += compare(model, measure(options, model))
+        if not options.json:
+            print_rows(found)
+            found = []
     if options.json:
         print(json.dumps(found))
-        return
-    print(f'{paired.processor()}; {options.threads} threads, tokens/s, '
-          f'{options.pairs} pairs of each\n')
-    print_table(found)
 
 
 if __name__ == '__main__':
