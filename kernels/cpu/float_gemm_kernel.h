@@ -29,9 +29,9 @@ struct FloatPanels {
   }
 };
 
-// More than two panels stream: the next ones are fetched meanwhile.
+// `fetches`: the panels come from memory.
 template <class V, class F, int kRows, int kPanels>
-void MultiplyFloatTile(const GemmTask& task, int row, int panel) {
+void MultiplyFloatTile(const GemmTask& task, int row, int panel, bool fetches) {
   const PanelMatrix& weights = *task.weights;
   const uint8_t* data = weights.data + panel * weights.panel_bytes;
   const float* x = task.x->values + size_t(row) * task.x->depth;
@@ -42,16 +42,18 @@ void MultiplyFloatTile(const GemmTask& task, int row, int panel) {
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) sums[r][p] = V::Zero();
   }
+  PanelFetch fetch;
+  fetch.data_bytes = weights.panel_bytes;
+  fetch.next_panel = kPanels * weights.panel_bytes;
+  constexpr size_t kStep = kPanelColumns * F::kBytes;
   for (size_t k = 0; k < depth; ++k) {
+    const size_t ahead = fetch.Ahead<kRows>(k * kStep);
     typename V::F32 w[kPanels];
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) {
-      const uint8_t* at =
-          data + p * weights.panel_bytes + k * kPanelColumns * F::kBytes;
-      if constexpr (kPanels > 2) {
-        V::Prefetch(at + kPanels * weights.panel_bytes);
-      }
-      w[p] = F::Load(at);
+      const uint8_t* at = data + p * weights.panel_bytes;
+      if (fetches) V::Prefetch(at + ahead);
+      w[p] = F::Load(at + k * kStep);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -67,34 +69,31 @@ void MultiplyFloatTile(const GemmTask& task, int row, int panel) {
 
 // The tile of `rows` rows, at most kRows.
 template <class V, class F, int kPanels, int kRows>
-void MultiplyFloatRows(int rows, const GemmTask& task, int row, int panel) {
+void MultiplyFloatRows(int rows, const GemmTask& task, int row, int panel,
+                       bool fetches) {
   if (rows == kRows) {
-    return MultiplyFloatTile<V, F, kRows, kPanels>(task, row, panel);
+    return MultiplyFloatTile<V, F, kRows, kPanels>(task, row, panel, fetches);
   }
   if constexpr (kRows > 1) {
-    MultiplyFloatRows<V, F, kPanels, kRows - 1>(rows, task, row, panel);
+    MultiplyFloatRows<V, F, kPanels, kRows - 1>(rows, task, row, panel,
+                                                fetches);
   }
 }
 
 // All rows of the task against kPanels panels.
 template <class V, class F, int kPanels, int kRows = V::kTileRows>
 void MultiplyFloatPanels(const GemmTask& task, int panel) {
-  for (int row = task.first_row; row < task.last_row; row += kRows) {
+  const int step = EvenTile(task.last_row - task.first_row, kRows);
+  for (int row = task.first_row; row < task.last_row; row += step) {
     const int left = task.last_row - row;
-    MultiplyFloatRows<V, F, kPanels, kRows>(left < kRows ? left : kRows, task,
-                                            row, panel);
+    MultiplyFloatRows<V, F, kPanels, kRows>(left < step ? left : step, task,
+                                            row, panel, row == task.first_row);
   }
 }
 
 template <class V, class F>
 void GemmFloats(const GemmTask& task) {
-  constexpr int kWide = V::kStreamPanels;
   int panel = task.first_panel;
-  if (task.last_row - task.first_row <= 2) {
-    for (; panel + kWide <= task.last_panel; panel += kWide) {
-      MultiplyFloatPanels<V, F, kWide, 2>(task, panel);
-    }
-  }
   for (; panel + 2 <= task.last_panel; panel += 2) {
     MultiplyFloatPanels<V, F, 2>(task, panel);
   }

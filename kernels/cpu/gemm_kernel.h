@@ -10,25 +10,35 @@ namespace penstock {
 
 // A block is 32 elements along the depth.
 
-// The same values after UnpackPanel.
-constexpr PanelTraits Unpacked(PanelTraits format) {
-  format.packed = false;
-  return format;
-}
-
 constexpr int BlockBytes(const PanelTraits& format) {
   return kPanelColumns * kScaleDepth / (format.packed ? 2 : 1);
 }
 
+// What a tile that streams panels from memory fetches meanwhile: what it reads
+// so far ahead, on to the panels that are read next.
+struct PanelFetch {
+  size_t data_bytes = 0;  // of a panel, read from its start to its end
+  size_t next_panel = 0;  // bytes to the panel that is read next
+
+  // In bytes from the panel, while what is at `at` is multiplied. Few rows take
+  // so little time that the processor's own reading ahead does its part.
+  template <int kRows>
+  size_t Ahead(size_t at) const {
+    const size_t ahead = at + (kRows <= 2 ? 2048 : 4096);
+    return ahead < data_bytes ? ahead : ahead - data_bytes + next_panel;
+  }
+};
+
 // The panels of a tile and the rows it multiplies.
 template <int kRows, int kPanels>
 struct TileInput {
-  const uint8_t* data[kPanels];    // blocks of the panel, maybe unpacked
+  const uint8_t* data[kPanels];    // blocks of the panel
   const uint8_t* scales[kPanels];  // the planes
   const uint8_t* minima[kPanels];  // where there are any
   const int8_t* quants[kRows];     // [depth]
   size_t side[kRows];  // of the row's first block in scales and sums of x
-  size_t ahead;        // bytes to the panel that is read next; 0: no prefetch
+  bool fetches;        // the panels come from memory
+  PanelFetch fetch;
 };
 
 // dots += x * w of one quad of every column.
@@ -58,6 +68,11 @@ template <class V, PanelTraits kFormat, int kRows, int kPanels>
   constexpr int kQuads = kFormat.packed || !kWhole ? 4 : 8;
   const int first = kFormat.packed ? 0 : half * kQuads;
   const int element = block * kScaleDepth + half * kQuads * 4;
+  // The second group of nibbles lies in the lines of the first.
+  const bool fetches = in.fetches && !(kFormat.packed && half == 1);
+  const size_t ahead =
+      in.fetch.template Ahead<kRows>(block * size_t{BlockBytes(kFormat)}) +
+      first * 64;
 #pragma GCC unroll 8
   for (int quad = 0; quad < kQuads; ++quad) {
     typename V::Bytes low[kPanels], high[kPanels];
@@ -65,7 +80,7 @@ template <class V, PanelTraits kFormat, int kRows, int kPanels>
     for (int p = 0; p < kPanels; ++p) {
       const uint8_t* at =
           in.data[p] + block * BlockBytes(kFormat) + (first + quad) * 64;
-      if (in.ahead != 0) V::Prefetch(at + in.ahead);
+      if (fetches) V::Prefetch(in.data[p] + ahead + quad * 64);
       low[p] = V::LoadBytes(at);
       if constexpr (kFormat.packed) {
         high[p] = V::HighNibbles(low[p]);
@@ -116,11 +131,11 @@ template <class V, PanelTraits kFormat, int kRows, int kPanels>
     for (int p = 0; p < kPanels; ++p) dots[r][p] = V::SetInt(start);
   }
   DotGroup<V, kFormat>(in, block, half, dots);
-  const size_t ahead =
-      in.ahead + group * size_t{kPanelColumns} * kFormat.element_bytes;
+  const size_t ahead = in.fetch.next_panel +
+                       group * size_t{kPanelColumns} * kFormat.element_bytes;
 #pragma GCC unroll 4
   for (int p = 0; p < kPanels; ++p) {
-    if (in.ahead != 0) V::Prefetch(in.scales[p] + ahead);
+    if (in.fetches) V::Prefetch(in.scales[p] + ahead);
     const auto scale = LoadOfPlane<V, kFormat>(in.scales[p], group);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -129,7 +144,7 @@ template <class V, PanelTraits kFormat, int kRows, int kPanels>
       sums[r][p] = V::Fma(scaled, x_scale, sums[r][p]);
     }
     if constexpr (kFormat.has_minimum) {
-      if (in.ahead != 0) V::Prefetch(in.minima[p] + ahead);
+      if (in.fetches) V::Prefetch(in.minima[p] + ahead);
       const auto min = LoadOfPlane<V, kFormat>(in.minima[p], group);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
@@ -208,15 +223,12 @@ template <class V, int kRows, int kPanels>
   }
 }
 
-// One tile of quantised weights. `data`: where panel `panel` begins, packed or
-// unpacked, and `stride` bytes further each following one.
+// One tile of quantised weights.
 struct BlockTile {
   const GemmTask* task = nullptr;
   int row = 0;  // logical
   int panel = 0;
-  const uint8_t* data = nullptr;
-  size_t stride = 0;
-  size_t ahead = 0;  // see TileInput
+  bool fetches = false;  // see TileInput
 };
 
 template <class V, PanelTraits kFormat, int kRows, int kPanels>
@@ -225,11 +237,12 @@ void MultiplyBlockTile(const BlockTile& tile) {
   const PanelMatrix& weights = *task.weights;
   const Activations& x = *task.x;
   TileInput<kRows, kPanels> in;
-  in.ahead = tile.ahead;
+  in.fetches = tile.fetches;
+  in.fetch = {weights.scale_offset, kPanels * weights.panel_bytes};
   for (int p = 0; p < kPanels; ++p) {
     const uint8_t* panel =
         weights.data + (tile.panel + p) * weights.panel_bytes;
-    in.data[p] = tile.data + p * tile.stride;
+    in.data[p] = panel;
     in.scales[p] = panel + weights.scale_offset;
     in.minima[p] = panel + weights.min_offset;
   }
@@ -258,97 +271,41 @@ void MultiplyBlockRows(int rows, const BlockTile& tile) {
   }
 }
 
-// All rows of the task against kPanels panels.
+// Rows of each tile when `rows` are cut into tiles of `most` at most: as few
+// tiles as there can be, and all alike, since small ones wait for their sums.
+constexpr int EvenTile(int rows, int most) {
+  const int tiles = (rows + most - 1) / most;
+  return (rows + tiles - 1) / tiles;
+}
+
+// All rows of the task against kPanels panels from `panel` on. The first tile
+// brings them into the caches.
 template <class V, PanelTraits kFormat, int kPanels>
-void MultiplyBlockPanels(BlockTile tile) {
-  const int terms = tile.task->weights->terms;
-  const int step = V::kTileRows / terms;
-  for (tile.row = tile.task->first_row; tile.row < tile.task->last_row;
-       tile.row += step) {
-    const int left = tile.task->last_row - tile.row;
+void MultiplyBlockPanels(const GemmTask& task, int panel) {
+  BlockTile tile = {.task = &task, .panel = panel, .fetches = true};
+  const int terms = task.weights->terms;
+  const int step =
+      EvenTile(task.last_row - task.first_row, V::kTileRows / terms);
+  for (tile.row = task.first_row; tile.row < task.last_row; tile.row += step) {
+    const int left = task.last_row - tile.row;
     MultiplyBlockRows<V, kFormat, kPanels>((left < step ? left : step) * terms,
                                            tile);
+    tile.fetches = false;
   }
 }
 
-// The nibbles of a panel as bytes: blocks of 256 bytes become 512.
-template <class V>
-void UnpackPanel(const uint8_t* from, int blocks, uint8_t* to) {
-  for (int block = 0; block < blocks; ++block, from += 256, to += 512) {
-    for (int quad = 0; quad < 4; ++quad) {
-      const auto bytes = V::LoadBytes(from + quad * 64);
-      V::StoreBytes(to + quad * 64, V::LowNibbles(bytes));
-      V::StoreBytes(to + 256 + quad * 64, V::HighNibbles(bytes));
-    }
-  }
-}
-
-// Few rows: the weights stream through registers once, several panels at a
-// time, and the next panels are fetched meanwhile.
-template <class V, PanelTraits kFormat>
-void StreamBlocks(const GemmTask& task) {
-  const PanelMatrix& weights = *task.weights;
-  constexpr int kWide = V::kStreamPanels;
-  BlockTile tile = {.task = &task, .stride = weights.panel_bytes};
-  int panel = task.first_panel;
-  auto at = [&](int width) {
-    tile.panel = panel;
-    tile.data = weights.data + panel * weights.panel_bytes;
-    panel += width;
-  };
-  const int rows = (task.last_row - task.first_row) * weights.terms;
-  while (rows <= 2 && panel + kWide <= task.last_panel) {
-    tile.ahead = kWide * weights.panel_bytes;
-    at(kWide);
-    MultiplyBlockPanels<V, kFormat, kWide>(tile);
-  }
-  while (panel + 2 <= task.last_panel) {
-    tile.ahead = 2 * weights.panel_bytes;
-    at(2);
-    MultiplyBlockPanels<V, kFormat, 2>(tile);
-  }
-  if (panel < task.last_panel) {
-    tile.ahead = 0;
-    at(1);
-    MultiplyBlockPanels<V, kFormat, 1>(tile);
-  }
-}
-
-// Many rows: each panel is unpacked once into the first-level cache.
-template <class V, PanelTraits kFormat>
-void BlockBlocks(const GemmTask& task) {
-  const PanelMatrix& weights = *task.weights;
-  const int blocks = weights.depth / kScaleDepth;
-  BlockTile tile = {.task = &task};
-  for (int panel = task.first_panel; panel < task.last_panel; panel += 2) {
-    const int count = task.last_panel - panel < 2 ? 1 : 2;
-    tile.panel = panel;
-    tile.data = weights.data + panel * weights.panel_bytes;
-    tile.stride = weights.panel_bytes;
-    if constexpr (kFormat.packed) {
-      const size_t unpacked = size_t{512} * blocks;
-      for (int p = 0; p < count; ++p) {
-        UnpackPanel<V>(tile.data + p * tile.stride, blocks,
-                       task.scratch + p * unpacked);
-      }
-      tile.data = task.scratch;
-      tile.stride = unpacked;
-    }
-    if (count == 2) {
-      MultiplyBlockPanels<V, Unpacked(kFormat), 2>(tile);
-    } else {
-      MultiplyBlockPanels<V, Unpacked(kFormat), 1>(tile);
-    }
-  }
-}
-
+// The weights stream through registers, where nibbles become bytes: once from
+// memory, and for each further tile of rows once more from the cache. To keep
+// them as bytes meanwhile takes longer than it saves, however many rows there
+// are.
 template <class V, PanelTraits kFormat>
 void GemmBlocks(const GemmTask& task) {
-  const int rows = (task.last_row - task.first_row) * task.weights->terms;
-  if (rows <= V::kTileRows) {
-    StreamBlocks<V, kFormat>(task);
-  } else {
-    BlockBlocks<V, kFormat>(task);
+  int panel = task.first_panel;
+  for (; panel + 2 <= task.last_panel; panel += 2) {
+    MultiplyBlockPanels<V, kFormat, 2>(task, panel);
+  }
+  if (panel < task.last_panel) {
+    MultiplyBlockPanels<V, kFormat, 1>(task, panel);
   }
 }
 

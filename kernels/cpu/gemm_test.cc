@@ -58,7 +58,6 @@ void QuantizeRows(const KernelTable& kernels, const std::vector<float>& x,
 void Multiply(const KernelTable& kernels, const PanelMatrix& matrix,
               const Activations& x, int first, int last, Epilogue epilogue,
               std::vector<float>& y, size_t stride) {
-  std::vector<uint8_t> scratch(GemmScratchBytes(x.depth));
   GemmTask task;
   task.weights = &matrix;
   task.x = &x;
@@ -68,7 +67,6 @@ void Multiply(const KernelTable& kernels, const PanelMatrix& matrix,
   task.epilogue = epilogue;
   task.y = y.data();
   task.y_stride = stride;
-  task.scratch = scratch.data();
   kernels.gemm(task);
 }
 

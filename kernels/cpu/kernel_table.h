@@ -120,14 +120,9 @@ struct GemmTask {
   int last_panel = 0;
   Epilogue epilogue = Epilogue::kStore;
   float scale = 1;
-  float* y = nullptr;          // [rows][y_stride]; column 0 of the matrix
-  size_t y_stride = 0;         // in floats
-  uint8_t* scratch = nullptr;  // GemmScratchBytes(depth) of the thread's own
+  float* y = nullptr;   // [rows][y_stride]; column 0 of the matrix
+  size_t y_stride = 0;  // in floats
 };
-
-inline constexpr size_t GemmScratchBytes(int depth) {
-  return size_t{2} * kPanelColumns * depth;
-}
 
 // Of a head's dimensions [first, first + dim), as halves.
 struct Rotation {

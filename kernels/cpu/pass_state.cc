@@ -50,10 +50,8 @@ PassState::PassState(const ForwardPassOptions& options)
 void PassState::LayOut(Carver& carver) {
   const size_t rows = options_.max_rows;
   std::vector<const PanelMatrix*> of_normed = {&model().head()};
-  int deepest = spec_.hidden;
   for (const CpuLayer& layer : model().layers()) {
     ForEachMatrix(layer, [&](const PanelMatrix& matrix) {
-      deepest = std::max(deepest, matrix.depth);
       if (matrix.depth == spec_.hidden) of_normed.push_back(&matrix);
     });
   }
@@ -61,7 +59,6 @@ void PassState::LayOut(Carver& carver) {
   projected_ = carver.Take<float>(rows * spec_.hidden);
   normed_ = LayOutActivations(carver, rows, spec_.hidden, of_normed);
   for (ThreadScratch& scratch : scratch_) {
-    scratch.unpacked = carver.Take<uint8_t>(GemmScratchBytes(deepest));
     scratch.normed =
         LayOutActivations(carver, kOwnRows, spec_.hidden, of_normed);
   }
@@ -134,7 +131,6 @@ void PassState::MultiplyPart(int thread, Part rows, Part panels,
   task.scale = spec_.residual_scale;
   task.y = product.y;
   task.y_stride = product.y_stride;
-  task.scratch = scratch_[thread].unpacked;
   for (int row = rows.first; row < rows.last; row += kGemmRows) {
     task.first_row = row;
     task.last_row = std::min(rows.last, row + kGemmRows);

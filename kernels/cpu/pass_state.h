@@ -106,7 +106,6 @@ class PassState {
  private:
   // Rows that every thread normalises for itself.
   struct ThreadScratch {
-    uint8_t* unpacked = nullptr;
     Activations normed;  // [kOwnRows][hidden]
   };
 

@@ -12,7 +12,6 @@ namespace penstock {
 struct SimdAvx2 {
   static constexpr const char* kName = "avx2";
   static constexpr int kTileRows = 4;
-  static constexpr int kStreamPanels = 2;
   static constexpr int kQueryTile = 2;
 
   struct F32 {
@@ -169,11 +168,6 @@ struct SimdAvx2 {
     const __m256i* from = reinterpret_cast<const __m256i*>(p);
     return {_mm256_loadu_si256(from), _mm256_loadu_si256(from + 1)};
   }
-  static void StoreBytes(uint8_t* p, Bytes a) {
-    __m256i* to = reinterpret_cast<__m256i*>(p);
-    _mm256_storeu_si256(to, a.low);
-    _mm256_storeu_si256(to + 1, a.high);
-  }
   static Bytes LowNibbles(Bytes a) {
     const __m256i mask = _mm256_set1_epi8(15);
     return {_mm256_and_si256(a.low, mask), _mm256_and_si256(a.high, mask)};
@@ -206,7 +200,8 @@ struct SimdAvx2 {
             acc.high, _mm256_madd_epi16(_mm256_maddubs_epi16(w.high, x), one))};
   }
 
-  static void Prefetch(const void* p) {
+  // Inlined at once: the compiler takes calls that only prefetch for useless.
+  [[gnu::always_inline]] static void Prefetch(const void* p) {
     _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
   }
 

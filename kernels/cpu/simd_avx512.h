@@ -12,7 +12,6 @@ namespace penstock {
 struct SimdAvx512 {
   static constexpr const char* kName = "avx512";
   static constexpr int kTileRows = 6;
-  static constexpr int kStreamPanels = 4;
   static constexpr int kQueryTile = 6;
 
   using F32 = __m512;
@@ -145,7 +144,6 @@ struct SimdAvx512 {
   }
 
   static Bytes LoadBytes(const uint8_t* p) { return _mm512_loadu_si512(p); }
-  static void StoreBytes(uint8_t* p, Bytes a) { _mm512_storeu_si512(p, a); }
   static Bytes LowNibbles(Bytes a) {
     return _mm512_and_si512(a, _mm512_set1_epi8(15));
   }
@@ -164,7 +162,8 @@ struct SimdAvx512 {
     return _mm512_dpbusd_epi32(acc, w, x);
   }
 
-  static void Prefetch(const void* p) {
+  // Inlined at once: the compiler takes calls that only prefetch for useless.
+  [[gnu::always_inline]] static void Prefetch(const void* p) {
     _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
   }
 

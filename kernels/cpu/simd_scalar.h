@@ -16,7 +16,6 @@ struct SimdScalar {
   static constexpr const char* kName = "scalar";
   // Tile shapes: they change speed, never results.
   static constexpr int kTileRows = 2;
-  static constexpr int kStreamPanels = 2;  // when few rows stream the weights
   static constexpr int kQueryTile = 2;
 
   struct F32 {
@@ -182,9 +181,6 @@ struct SimdScalar {
     Bytes out;
     std::memcpy(&out, p, sizeof out);
     return out;
-  }
-  static void StoreBytes(uint8_t* p, const Bytes& a) {
-    std::memcpy(p, &a, sizeof a);
   }
   static Bytes LowNibbles(const Bytes& a) {
     Bytes out;

@@ -64,7 +64,6 @@ struct Product {
       packer.PackPanel(panel, bytes.data() + panel * weights.panel_bytes);
     }
     y.resize(size_t(rows) * columns);
-    scratch.resize(GemmScratchBytes(depth));
     const std::vector<float> values =
         TestNumbers(2).Vector(size_t(rows) * depth);
     for (int row = 0; row < rows; ++row) {
@@ -94,7 +93,7 @@ struct Product {
   TestTensor tensor;
   TestActivations x;
   PanelMatrix weights;  // without data
-  std::vector<uint8_t> bytes, scratch;
+  std::vector<uint8_t> bytes;
   HugeBuffer memory;
   std::vector<float> y;
 };
@@ -124,8 +123,7 @@ void AddProducts(Cases& cases) {
                       .last_row = rows,
                       .last_panel = weights.panels,
                       .y = made.y.data(),
-                      .y_stride = size_t(columns),
-                      .scratch = made.scratch.data()});
+                      .y_stride = size_t(columns)});
       };
       // The layout alone.
       const TestTensor one(type, 1, depth, 1);
