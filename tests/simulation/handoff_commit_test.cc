@@ -48,6 +48,10 @@ TEST_F(HandoffCommitTest, AManifestThatContradictsWhatIsThereIsRefused) {
       [](KvManifest& m) { m.block_hashes.pop_back(); },
       [](KvManifest& m) { std::swap(m.block_hashes[0], m.block_hashes[1]); },
       [](KvManifest& m) { ++m.chunks; },
+      [](KvManifest& m) { m.moved.pop_back(); },
+      [](KvManifest& m) { m.moved[0].prompt_block = -1; },
+      [](KvManifest& m) { m.moved[0].prompt_block = 6; },
+      [](KvManifest& m) { ++m.moved[0].checksum; },
   };
   for (const auto& change : kWrong) {
     Leg d;
