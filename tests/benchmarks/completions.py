@@ -35,7 +35,8 @@ def prompt(count):
     return [random.randrange(1000, 40000) for _ in range(count)]
 
 
-async def stream(port, tokens, answer, model):
+async def stream(port, tokens, answer, model, times=None):
+    """`times`: a list that others see grow."""
     body = json.dumps({
         'model': model, 'prompt': tokens, 'max_tokens': answer, 'stream': True,
         'temperature': 0, 'ignore_eos': True,
@@ -48,7 +49,7 @@ async def stream(port, tokens, answer, model):
     status = await reader.readline()
     if b' 200 ' not in status:
         raise RuntimeError(status + await reader.read(2000))
-    times, usage = [], {}
+    times, usage = [] if times is None else times, {}
     async for line in reader:
         if not line.startswith(b'data: {'):
             continue
