@@ -163,6 +163,7 @@ absl::Status Apply(const penstock::v1::WorkerConfig& config,
   if (config.has_weights_cache()) {
     options.weights_cache = config.weights_cache();
   }
+  if (config.has_precision()) options.precision = config.precision();
   if (config.has_threads()) options.threads = config.threads();
   if (config.has_backend()) options.backend = config.backend();
   if (config.has_transport()) options.transport = config.transport();
@@ -260,6 +261,8 @@ absl::Status Validate(const WorkerOptions& options) {
       OneOf("backend", options.backend,
             {"auto", "avx512", "avx2", "scalar", "oracle", "timer"}));
   RETURN_IF_ERROR(
+      OneOf("precision", options.precision, {"fast", "default", "exact"}));
+  RETURN_IF_ERROR(
       OneOf("transport", options.transport, {"auto", "shm", "tcp", "inproc"}));
   RETURN_IF_ERROR(InRange("threads", options.threads, 0, 1024));
   RETURN_IF_ERROR(InRange("host_workers", options.host_workers, 1, 1024));
@@ -337,6 +340,9 @@ void AddWorkerFlags(CLI::App& app, WorkerOptions& options, SizeFlags& sizes) {
                  "there are cores for all of them");
   app.add_option("--backend", options.backend,
                  "auto, avx512, avx2, scalar or oracle");
+  app.add_option("--precision", options.precision,
+                 "Of the CPU backend's inputs: fast, default or exact; all of "
+                 "a cluster alike");
   app.add_option("--transport", options.transport, "auto, shm, tcp or inproc");
   app.add_option("--max-sequences", options.max_sequences,
                  "Sequences in a step");

@@ -32,6 +32,7 @@ TEST(CommandLineTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
     kv_disk_bytes: "2GiB"
     kvstore: "127.0.0.1:50061"
     weights_cache: "off"
+    precision: "exact"
     threads: 3
     data_listen: "0.0.0.0:4711"
     data_advertise: "10.0.0.7"
@@ -50,6 +51,7 @@ TEST(CommandLineTest, FlagsWinOverTheFileAndTheFileOverDefaults) {
   EXPECT_EQ(line->options.kv_disk_bytes, uint64_t{3} << 30);
   EXPECT_EQ(line->options.kvstore, "127.0.0.1:50061");
   EXPECT_EQ(line->options.weights_cache, "off");
+  EXPECT_EQ(line->options.precision, "exact");
   EXPECT_EQ(line->options.threads, 5);
   EXPECT_EQ(line->options.data_listen, "0.0.0.0:4711");
   EXPECT_EQ(line->options.data_advertise, "10.0.0.8");

@@ -95,6 +95,7 @@ struct WorkerOptions {
   int host_workers = 1;  // worker processes that share the host's cores
   // auto, avx512, avx2, scalar, oracle, timer
   std::string backend = "auto";
+  std::string precision = "default";  // fast, default, exact
   std::string transport = "auto";  // auto, shm, tcp, inproc
   int max_sequences = 64;
   int max_step_tokens = 512;

@@ -124,6 +124,14 @@ void AddLayer(const LayerWeights& from, const LayerSpec& layer,
 
 }  // namespace
 
+absl::StatusOr<ActivationTerms> ParsePrecision(absl::string_view name) {
+  if (name == "fast") return ActivationTerms::AllOne();
+  if (name == "default") return ActivationTerms();
+  if (name == "exact") return ActivationTerms::AllTwo();
+  return absl::InvalidArgumentError(
+      absl::StrCat("precision is \"", name, "\"; use fast, default or exact"));
+}
+
 absl::StatusOr<std::unique_ptr<CpuModel>> CpuModel::Create(
     const ModelFile* file, const ActivationTerms& terms, ThreadPool* pool,
     const std::string& cache) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/model/files/model_file.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/packed_weights.h"
@@ -28,9 +29,15 @@ struct ActivationTerms {
   int down = 1;
   int head = 2;
 
+  // The least arithmetic: what other engines do.
+  static ActivationTerms AllOne() { return {1, 1, 1, 1, 1, 1, 1}; }
   // As exact as F16 pages allow.
   static ActivationTerms AllTwo() { return {2, 2, 2, 2, 2, 2, 2}; }
 };
+
+// "fast" (all one), "default" or "exact" (all two). INVALID_ARGUMENT lists
+// them.
+absl::StatusOr<ActivationTerms> ParsePrecision(absl::string_view name);
 
 // Latent attention, packed; named as in LatentWeights. Columns of what rotates
 // are ordered as CpuLayer's.

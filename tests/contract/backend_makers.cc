@@ -59,6 +59,10 @@ BackendMaker MakeCpuKeeping(KvType type, CpuPath path) {
   return MakeCpuWith(path, kThreads.threads, ActivationTerms(), type);
 }
 
+BackendMaker MakeCpuOf(const ActivationTerms& terms) {
+  return MakeCpuWith(CpuPath::kAuto, kThreads.threads, terms);
+}
+
 std::vector<KvType> SmallerKvTypes() {
   return {KvType::kBf16, KvType::kFp8, KvType::kInt8, KvType::kInt4};
 }

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "kernels/cpu/cpu_model.h"
 #include "kernels/cpu/cpu_path.h"
 #include "kernels/oracle/oracle_backend.h"
 #include "tests/contract/model_driver.h"
@@ -18,6 +19,9 @@ BackendMaker MakeCpu(CpuPath path);
 BackendMaker MakeCpuKeeping(KvType type, CpuPath path = CpuPath::kAuto);
 // The types beside F16 that it takes.
 std::vector<KvType> SmallerKvTypes();
+
+// The same with inputs of so many terms.
+BackendMaker MakeCpuOf(const ActivationTerms& terms);
 
 // The same as exact as F16 pages allow.
 BackendMaker MakeExactCpu(CpuPath path, int threads);

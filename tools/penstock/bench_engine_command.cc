@@ -37,6 +37,7 @@ struct Options {
   int repeat = 3;
   std::string path = "auto";
   std::string kv_type = "f16";
+  std::string precision = "default";
   bool json = false;
 };
 
@@ -81,6 +82,7 @@ absl::Status BenchEngine(const Options& options) {
   backend_options.kv_type = kv_type;
   ASSIGN_OR_RETURN(const CpuPath path, ParsePath(options.path));
   backend_options.path = path;
+  ASSIGN_OR_RETURN(backend_options.terms, ParsePrecision(options.precision));
   ThreadPool pool({.threads = options.threads});
   backend_options.shared_pool = &pool;
   backend_options.max_sequences =
@@ -145,6 +147,10 @@ void AddBenchEngineCommand(CLI::App& bench, Action& action) {
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}));
   command->add_option("--kv-type", options->kv_type,
                       "elements of KV pages: f16, bf16, fp8, int8 or int4");
+  command
+      ->add_option("--precision", options->precision,
+                   "of the inputs of matrices")
+      ->check(CLI::IsMember({"fast", "default", "exact"}));
   command->add_flag("--json", options->json, "one JSON document");
   command->callback([options, &action] {
     action = [options] { return BenchEngine(*options); };

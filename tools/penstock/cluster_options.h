@@ -37,6 +37,7 @@ struct ClusterOptions {
   std::string weights_cache = "auto";   // as workers take it
   std::string cluster_key_file;         // made if missing; empty: a new key
   std::string backend = "auto";
+  std::string precision = "default";
   std::optional<int> local_prefill_tokens;
   std::optional<int> itl_target_ms;
   std::optional<std::string> policy;

@@ -209,7 +209,8 @@ std::vector<std::string> LocalCluster::WorkerArguments(
       {"--kv-disk", options_.kv_disk},
       {"--kv-disk-bytes", options_.kv_disk_bytes},
       {"--kvstore", store_},
-      {"--weights-cache", options_.weights_cache}};
+      {"--weights-cache", options_.weights_cache},
+      {"--precision", options_.precision}};
   for (const auto& [flag, value] : tiers) {
     if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
   }

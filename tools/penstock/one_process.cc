@@ -70,6 +70,7 @@ absl::StatusOr<WorkerOptions> ForWorker(const ClusterOptions& options,
   }
   worker.kvstore = options.kvstore;
   worker.weights_cache = options.weights_cache;
+  worker.precision = options.precision;
   worker.threads = options.threads;
   if (options.itl_target_ms) {
     worker.itl_target = absl::Milliseconds(*options.itl_target_ms);

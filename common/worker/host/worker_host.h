@@ -31,7 +31,8 @@ struct WorkerHostOptions {
   std::string weights_cache;  // folder of packed weights; empty: none
   std::string cluster_key;
   BackendChoice backend = BackendChoice::kAuto;
-  std::string kv_type;  // empty: F16, or F32 of the oracle
+  std::string kv_type;                // empty: F16, or F32 of the oracle
+  std::string precision = "default";  // of the CPU backend: ParsePrecision
   int threads = 1;
   bool spin = false;  // threads may spin: there are cores for all of them
   uint64_t kv_memory_bytes = 0;

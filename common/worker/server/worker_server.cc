@@ -117,6 +117,7 @@ WorkerHostOptions WorkerServer::HostOptions(std::string cluster_key) const {
   host.weights = options_.weights;
   host.weights_cache = WeightsCacheFolder(options_.weights_cache);
   host.kv_type = options_.kv_type;
+  host.precision = options_.precision;
   host.cluster_key = std::move(cluster_key);
   int cores = std::max(1u, std::thread::hardware_concurrency());
   host.threads = options_.threads > 0 ? options_.threads : cores;
