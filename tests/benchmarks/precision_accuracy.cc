@@ -5,50 +5,24 @@
 // over the texts and greedy generations of tests/data/cases, whose tokens are
 // the float oracle's; so the file must have the real model's vocabulary, and
 // agreement means most for the file that they were made with.
-#include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/model/files/model_file.h"
+#include "tests/benchmarks/accuracy.h"
 #include "tests/contract/backend_makers.h"
-#include "tests/contract/case_accuracy.h"
-#include "tests/contract/model_cases.h"
-#include "tests/contract/model_driver.h"
 
 namespace penstock {
 namespace {
 
-constexpr int kBlocks = 128;
-constexpr int kChunk = 512;
-
 void Measure(const char* name, const ActivationTerms& terms,
              const ModelFile& model) {
-  ModelDriver driver(MakeCpuOf(terms), model, kBlocks);
-  const std::clock_t began = std::clock();
-  std::vector<double> all;
-  for (const ScoreCase& text : ReadScoreCases(PENSTOCK_CASES)) {
-    const std::vector<double> logprobs = ScoreText(driver, text);
-    all.insert(all.end(), logprobs.begin(), logprobs.end());
-  }
-  AccuracySummary summary;
-  int prompts = 0, equal = 0;
-  for (const GenerationCase& golden : ReadGenerationCases(PENSTOCK_CASES)) {
-    const std::vector<StepError> steps = TeacherForce(driver, golden, kChunk);
-    ++prompts;
-    // Greedy output is the same up to the first other best token.
-    equal += std::all_of(steps.begin(), steps.end(), [](const StepError& step) {
-      return step.argmax_equal;
-    });
-    summary.Add(steps);
-  }
-  std::printf("| %s | %.4f | %d of %d | %d of %d | %.3f | %.1f |\n", name,
-              Perplexity(all), summary.steps() - summary.argmax_different(),
-              summary.steps(), equal, prompts, summary.top5_mean(),
-              static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC);
+  const Accuracy accuracy = MeasureAccuracy(MakeCpuOf(terms), model);
+  std::printf("| %s | %.4f | %s | %.1f |\n", name, accuracy.perplexity,
+              accuracy.Columns().c_str(), accuracy.cpu_seconds);
   std::fflush(stdout);
 }
 
