@@ -112,7 +112,8 @@ class EqualityTest(unittest.TestCase):
             self.assertEqual(rest.result[1], first.result[1][middle:])
 
     def test_in_the_company_of_fifteen(self):
-        with cluster.Cluster() as one, Api(one.grpc) as api:
+        # And in the smallest parts that prompts beside answers are cut into.
+        with cluster.Cluster('--itl-target-ms=1') as one, Api(one.grpc) as api:
             rng = random.Random(6)
             others = [[rng.randrange(1000, 40000) for _ in range(length)]
                       for length in rng.choices((20, 64, 130, 300), k=15)]

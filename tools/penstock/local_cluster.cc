@@ -158,10 +158,6 @@ std::vector<std::string> LocalCluster::RouterArguments(int router) const {
     arguments.push_back("--policy");
     arguments.push_back(*options_.policy);
   }
-  if (options_.itl_target_ms) {
-    arguments.insert(arguments.end(), {"--itl-target-ms",
-                                       absl::StrCat(*options_.itl_target_ms)});
-  }
   const std::vector<std::string> model = ModelArguments();
   arguments.insert(arguments.end(), model.begin(), model.end());
   return arguments;
@@ -213,6 +209,10 @@ std::vector<std::string> LocalCluster::WorkerArguments(
       {"--precision", options_.precision}};
   for (const auto& [flag, value] : tiers) {
     if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
+  }
+  if (options_.itl_target_ms) {
+    arguments.insert(arguments.end(), {"--itl-target-ms",
+                                       absl::StrCat(*options_.itl_target_ms)});
   }
   const std::vector<std::string> model = ModelArguments();
   arguments.insert(arguments.end(), model.begin(), model.end());
