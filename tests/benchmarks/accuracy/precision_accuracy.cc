@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/model/files/model_file.h"
-#include "tests/benchmarks/accuracy.h"
+#include "tests/benchmarks/accuracy/accuracy.h"
 #include "tests/contract/backend_makers.h"
 
 namespace penstock {

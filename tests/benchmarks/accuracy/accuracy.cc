@@ -1,4 +1,4 @@
-#include "tests/benchmarks/accuracy.h"
+#include "tests/benchmarks/accuracy/accuracy.h"
 
 #include <algorithm>
 #include <ctime>

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/model/files/model_file.h"
-#include "tests/benchmarks/accuracy.h"
+#include "tests/benchmarks/accuracy/accuracy.h"
 #include "tests/contract/backend_makers.h"
 
 namespace penstock {
