@@ -96,7 +96,7 @@ struct WorkerOptions {
   // auto, avx512, avx2, scalar, oracle, timer
   std::string backend = "auto";
   std::string precision = "default";  // fast, default, exact
-  std::string transport = "auto";  // auto, shm, tcp, inproc
+  std::string transport = "auto";     // auto, shm, tcp, inproc
   int max_sequences = 64;
   int max_step_tokens = 512;
   // Of steps that decode: prompts beside them are cut to fit; 0: however long.

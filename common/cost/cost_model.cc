@@ -7,14 +7,9 @@
 #include "common/base/check.h"
 
 namespace penstock {
-namespace {
-
-// Token i of the computed ones looks back at cached + i others.
-int64_t PairsOf(int tokens, int cached) {
+int64_t AttentionPairs(int tokens, int cached) {
   return int64_t{tokens} * cached + int64_t{tokens} * (tokens - 1) / 2;
 }
-
-}  // namespace
 
 CostModel::CostModel(const CostCoefficients& c)
     : c_(c),
@@ -49,14 +44,14 @@ absl::Duration CostModel::Prefill(int tokens, int cached) const {
   CHECK(tokens >= 0 && cached >= 0) << tokens << " " << cached;
   if (tokens == 0) return absl::ZeroDuration();
   return c_.prefill_fixed + tokens * c_.prefill_token +
-         PairsOf(tokens, cached) * c_.prefill_pair;
+         AttentionPairs(tokens, cached) * c_.prefill_pair;
 }
 
 double CostModel::PrefillSeconds(int tokens, int cached) const {
   CHECK(tokens >= 0 && cached >= 0) << tokens << " " << cached;
   if (tokens == 0) return 0;
   return fixed_seconds_ + tokens * token_seconds_ +
-         static_cast<double>(PairsOf(tokens, cached)) * pair_seconds_;
+         static_cast<double>(AttentionPairs(tokens, cached)) * pair_seconds_;
 }
 
 absl::Duration CostModel::DecodeStep(int sequences,

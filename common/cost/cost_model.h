@@ -22,6 +22,10 @@ struct CostCoefficients {
   absl::Duration transfer_mebibyte = absl::Milliseconds(1);
 };
 
+// Pairs that attention compares when `tokens` are computed behind `cached`
+// others: token i of them looks back at cached + i.
+int64_t AttentionPairs(int tokens, int cached);
+
 // Predicts how long work takes. Pure and immutable; safe from any thread.
 class CostModel {
  public:

@@ -25,21 +25,17 @@ constexpr int kAccidents = 4;
 // A factor never gets below, so that it can come back.
 constexpr double kLeastFactor = 1e-6;
 
-int64_t PairsOf(int count, int behind) {
-  return int64_t{count} * behind + int64_t{count} * (count - 1) / 2;
-}
-
 }  // namespace
 
 void StepSize::Add(int count, int behind, int samples_of_them) {
   rows += count;
-  pairs += PairsOf(count, behind);
+  pairs += AttentionPairs(count, behind);
   samples += samples_of_them;
 }
 
 void StepSize::Remove(int count, int behind, int samples_of_them) {
   rows -= count;
-  pairs -= PairsOf(count, behind);
+  pairs -= AttentionPairs(count, behind);
   samples -= samples_of_them;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
-#include <variant>
 
 #include "common/base/check.h"
 #include "common/model/kv_layout.h"
@@ -22,60 +21,19 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Any token will do: the work does not depend on it.
-TokenId TokenAt(int position) { return 100 + position % 4000; }
-
-void AddSequence(StepPlan& plan, int index, int blocks_each, int depth,
-                 int tokens) {
-  SequenceRows rows;
-  rows.first_row = static_cast<int32_t>(plan.tokens.size());
-  rows.rows = tokens;
-  rows.first_block = static_cast<int32_t>(plan.block_table.size());
-  rows.blocks = BlocksFor(depth + tokens);
-  for (int i = 0; i < rows.blocks; ++i) {
-    plan.block_table.push_back(index * blocks_each + i);
-  }
-  for (int i = 0; i < tokens; ++i) {
-    plan.tokens.push_back(TokenAt(depth + i + index));
-    plan.positions.push_back(depth + i);
-  }
-  plan.sequences.push_back(rows);
-}
-
-void SampleLastRow(StepPlan& plan) {
-  SampleRow sample;
-  sample.row = static_cast<int32_t>(plan.tokens.size()) - 1;
-  sample.params.temperature = 0;
-  plan.samples.push_back(sample);
-}
-
 }  // namespace
 
 std::function<void()> EngineBench::wake() {
-  return [this] {
-    std::lock_guard<std::mutex> lock(mutex_);
-    ringing_ = true;
-    rung_.notify_one();
-  };
+  return [this] { driver_.Ring(); };
 }
 
 void EngineBench::RunStep(Backend& backend, StepPlan plan, Tally& tally) {
   if (cost_) tally.cost += cost_(plan);
   ++tally.steps;
   const auto start = SteadyClock::now();
-  backend.Submit(std::move(plan));
-  for (;;) {
-    while (std::optional<BackendEvent> event = backend.Poll()) {
-      const auto* result = std::get_if<StepResult>(&*event);
-      if (result == nullptr) continue;
-      CHECK(result->status.ok()) << result->status;
-      tally.seconds += SecondsSince(start);
-      return;
-    }
-    std::unique_lock<std::mutex> lock(mutex_);
-    rung_.wait(lock, [this] { return ringing_; });
-    ringing_ = false;
-  }
+  const absl::Status status = driver_.Run(backend, std::move(plan));
+  CHECK(status.ok()) << status;
+  tally.seconds += SecondsSince(start);
 }
 
 EngineBench::Tally EngineBench::Prefill(Backend& backend, int tokens, int depth,
@@ -85,7 +43,7 @@ EngineBench::Tally EngineBench::Prefill(Backend& backend, int tokens, int depth,
   for (int at = 0; at < tokens; at += most) {
     StepPlan plan;
     const int rows = std::min(most, tokens - at);
-    AddSequence(plan, index, blocks_each, depth + at, rows);
+    AddProbeRows(plan, index * blocks_each, depth + at, rows);
     if (at + rows == tokens) SampleLastRow(plan);
     RunStep(backend, std::move(plan), tally);
   }
@@ -103,7 +61,7 @@ void EngineBench::MakeHistories(Backend& backend, int count, int blocks_each,
       plan.copies.push_back({.from = block, .to = i * blocks_each + block});
     }
   }
-  AddSequence(plan, 0, blocks_each, depth, 1);
+  AddProbeRows(plan, 0, depth, 1);
   SampleLastRow(plan);
   Tally tally;
   RunStep(backend, std::move(plan), tally);
@@ -116,7 +74,7 @@ EngineBench::Tally EngineBench::Decode(Backend& backend, int batch,
   for (int step = 0; step < options.decode_steps; ++step) {
     StepPlan plan;
     for (int i = 0; i < batch; ++i) {
-      AddSequence(plan, i, blocks_each, options.depth + step, 1);
+      AddProbeRows(plan, i * blocks_each, options.depth + step, 1);
       SampleLastRow(plan);
     }
     RunStep(backend, std::move(plan), tally);

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <vector>
 
 #include "kernels/api/backend.h"
 #include "kernels/cpu/step_cost.h"
+#include "kernels/host/step_driver.h"
 
 namespace penstock {
 
@@ -67,9 +66,7 @@ class EngineBench {
                const EngineBenchOptions& options);
 
   CostOfPlan cost_;
-  std::mutex mutex_;
-  std::condition_variable rung_;
-  bool ringing_ = false;  // guarded by mutex_
+  StepDriver driver_;
 };
 
 }  // namespace penstock

@@ -42,9 +42,7 @@ void MultiplyFloatTile(const GemmTask& task, int row, int panel, bool fetches) {
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) sums[r][p] = V::Zero();
   }
-  PanelFetch fetch;
-  fetch.data_bytes = weights.panel_bytes;
-  fetch.next_panel = kPanels * weights.panel_bytes;
+  const PanelFetch fetch = {weights.panel_bytes, kPanels * weights.panel_bytes};
   constexpr size_t kStep = kPanelColumns * F::kBytes;
   for (size_t k = 0; k < depth; ++k) {
     const size_t ahead = fetch.Ahead<kRows>(k * kStep);

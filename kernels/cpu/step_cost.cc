@@ -12,15 +12,8 @@ namespace {
 void AddMatrix(const PanelMatrix& matrix, uint64_t rows, StepCost& cost) {
   if (rows == 0) return;
   cost.weight_bytes += matrix.panels * matrix.panel_bytes;
-  const uint64_t ops =
+  cost.OpsOf(matrix.format) +=
       2 * rows * matrix.terms * matrix.depth * matrix.panels * kPanelColumns;
-  if (TakesQuants(matrix.format)) {
-    cost.int8_ops += ops;
-  } else if (matrix.format == PanelFormat::kBfloat16) {
-    cost.bfloat16_ops += ops;
-  } else {
-    cost.float_ops += ops;
-  }
 }
 
 // Every matrix that all `rows` of a layer pass through up to attention, and
@@ -71,6 +64,11 @@ void AddSequence(const ModelSpec& spec, const LayerSpec& layer,
 }
 
 }  // namespace
+
+uint64_t& StepCost::OpsOf(PanelFormat format) {
+  if (TakesQuants(format)) return int8_ops;
+  return format == PanelFormat::kBfloat16 ? bfloat16_ops : float_ops;
+}
 
 StepCost& StepCost::operator+=(const StepCost& other) {
   weight_bytes += other.weight_bytes;

@@ -22,6 +22,8 @@ struct StepCost {
   uint64_t bytes() const { return weight_bytes + kv_bytes; }
   uint64_t ops() const { return int8_ops + bfloat16_ops + float_ops; }
 
+  // The operations of matrices in that format.
+  uint64_t& OpsOf(PanelFormat format);
   StepCost& operator+=(const StepCost& other);
 };
 

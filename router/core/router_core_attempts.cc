@@ -56,7 +56,8 @@ std::vector<KeptPrefix> RouterCore::KeptFor(const Request& r) const {
   std::vector<KeptPrefix> kept = r.kept;
   if (!r.attempt.has_value()) return kept;
   // Who takes part in it is not on the list of those that keep something.
-  for (const KeptPrefix& now : r.attempt->kept()) kept.push_back(now);
+  const auto now = r.attempt->kept();
+  kept.insert(kept.end(), now.begin(), now.end());
   return kept;
 }
 

@@ -1,6 +1,5 @@
 // What the policy is told of a request that it is to place.
 
-#include <string>
 #include <vector>
 
 #include "common/peer/error_reason.h"
@@ -12,11 +11,6 @@
 
 namespace penstock {
 namespace {
-
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
-constexpr LegKind kP = LegKind::kPrefill, kD = LegKind::kDecode;
 
 // The usual policy, and what it was asked.
 class WatchedPolicy : public RoutingPolicy {

@@ -1,15 +1,10 @@
 #include "router/core/router_core.h"
 
-#include <cmath>
-#include <cstdlib>
 #include <functional>
-#include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/peer/error_reason.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -130,10 +130,7 @@ void AddProducts(Cases& cases) {
       const PanelMatrix shape = WeightPacker({{&one.view, 0}}, 1).shape();
       StepCost cost;
       if (few) cost.weight_bytes = shape.panel_bytes * columns / kPanelColumns;
-      const uint64_t ops = uint64_t{2} * rows * columns * depth;
-      (TakesQuants(shape.format)                ? cost.int8_ops
-       : shape.format == PanelFormat::kBfloat16 ? cost.bfloat16_ops
-                                                : cost.float_ops) = ops;
+      cost.OpsOf(shape.format) = uint64_t{2} * rows * columns * depth;
       cases.push_back({absl::StrFormat("gemm %s, %d rows by %d x %d",
                                        std::string(Traits(type).name), rows,
                                        depth, columns),

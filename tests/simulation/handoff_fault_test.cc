@@ -1,10 +1,5 @@
-#include <algorithm>
-#include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/simulation/handoff_fixture.h"
 

@@ -200,14 +200,14 @@ std::vector<std::string> LocalCluster::WorkerArguments(
       options_.backend,
       "--transport",
       options_.transport};
-  const std::pair<const char*, const std::string&> tiers[] = {
+  const std::pair<const char*, const std::string&> given[] = {
       {"--kv-host-memory", options_.kv_host_memory},
       {"--kv-disk", options_.kv_disk},
       {"--kv-disk-bytes", options_.kv_disk_bytes},
       {"--kvstore", store_},
       {"--weights-cache", options_.weights_cache},
       {"--precision", options_.precision}};
-  for (const auto& [flag, value] : tiers) {
+  for (const auto& [flag, value] : given) {
     if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
   }
   if (options_.itl_target_ms) {

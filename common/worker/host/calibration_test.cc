@@ -17,8 +17,8 @@ namespace {
 // Steps of `fixed` and 1 ms for each row, in the time of a manual clock.
 class FakeBackend : public Backend {
  public:
-  FakeBackend(ManualClock* clock, Calibration* calibration)
-      : clock_(clock), calibration_(calibration) {
+  FakeBackend(ManualClock* clock, StepDriver* driver)
+      : clock_(clock), driver_(driver) {
     caps_.max_rows = 512;
     caps_.max_sequences = 8;
   }
@@ -31,7 +31,7 @@ class FakeBackend : public Backend {
     StepResult result;
     result.status = status;
     results_.push_back(std::move(result));
-    calibration_->Ring();
+    driver_->Ring();
   }
   std::optional<BackendEvent> Poll() override {
     if (results_.empty()) return std::nullopt;
@@ -48,18 +48,22 @@ class FakeBackend : public Backend {
   KvLayout layout_;
   std::deque<StepResult> results_;
   ManualClock* clock_;
-  Calibration* calibration_;
+  StepDriver* driver_;
 };
 
 class CalibrationTest : public testing::Test {
  protected:
+  auto Run(int blocks = 1000) {
+    return Calibrate(backend_, driver_, clock_, blocks);
+  }
+
   ManualClock clock_;
-  Calibration calibration_;
-  FakeBackend backend_{&clock_, &calibration_};
+  StepDriver driver_;
+  FakeBackend backend_{&clock_, &driver_};
 };
 
 TEST_F(CalibrationTest, TimesStepsOfEachKind) {
-  auto measured = calibration_.Run(backend_, clock_, 1000);
+  auto measured = Run();
   ASSERT_TRUE(measured.ok()) << measured.status();
   std::vector<std::pair<int64_t, int64_t>> sizes;
   for (const MeasuredStep& step : *measured) {
@@ -74,7 +78,7 @@ TEST_F(CalibrationTest, TimesStepsOfEachKind) {
 }
 
 TEST_F(CalibrationTest, PlansAreValid) {
-  ASSERT_TRUE(calibration_.Run(backend_, clock_, 1000).ok());
+  ASSERT_TRUE(Run().ok());
   ASSERT_EQ(backend_.plans.size(), 5u);
   for (const StepPlan& plan : backend_.plans) {
     EXPECT_EQ(plan.tokens.size(), plan.positions.size());
@@ -91,24 +95,23 @@ TEST_F(CalibrationTest, PlansAreValid) {
 
 TEST_F(CalibrationTest, WhatDoesNotFitIsLeftOut) {
   // 32 rows need two blocks, four answers four, 528 positions 33.
-  EXPECT_EQ(calibration_.Run(backend_, clock_, 32)->size(), 3u);
-  EXPECT_EQ(calibration_.Run(backend_, clock_, 3)->size(), 2u);
+  EXPECT_EQ(Run(32)->size(), 3u);
+  EXPECT_EQ(Run(3)->size(), 2u);
   backend_.caps_.max_rows = 8;
   backend_.caps_.max_sequences = 2;
-  EXPECT_EQ(calibration_.Run(backend_, clock_, 1000)->size(), 1u);
+  EXPECT_EQ(Run()->size(), 1u);
 }
 
 TEST_F(CalibrationTest, ASlowBackendIsNotKeptFromServing) {
   backend_.fixed = absl::Milliseconds(30);
   const Instant began = clock_.Now();
-  EXPECT_EQ(calibration_.Run(backend_, clock_, 1000)->size(), 1u);
+  EXPECT_EQ(Run()->size(), 1u);
   EXPECT_EQ(clock_.Now() - began, absl::Milliseconds(2 * 31));
 }
 
 TEST_F(CalibrationTest, SaysWhyAStepFailed) {
   backend_.status = absl::InternalError("a core melted");
-  EXPECT_EQ(calibration_.Run(backend_, clock_, 1000).status().message(),
-            "a core melted");
+  EXPECT_EQ(Run().status().message(), "a core melted");
 }
 
 }  // namespace

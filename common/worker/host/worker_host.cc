@@ -83,14 +83,14 @@ absl::Status WorkerHost::Load(const Ports& ports) {
   ASSIGN_OR_RETURN(const KvType kv_type, ChooseKvType());
   RETURN_IF_ERROR(MakeArena(kv_type));
   auto wake = [inbox = ports.loop->inbox()] { inbox->Wake(); };
-  auto calibration = std::make_shared<Calibration>();
-  RETURN_IF_ERROR(MakeBackend(kv_type, [calibration, wake] {
-    calibration->Ring();
+  auto driver = std::make_shared<StepDriver>();
+  RETURN_IF_ERROR(MakeBackend(kv_type, [driver, wake] {
+    driver->Ring();
     wake();
   }));
   ASSIGN_OR_RETURN(
       options_.engine.measured,
-      calibration->Run(*backend_, ports.loop->clock(), total_blocks_));
+      Calibrate(*backend_, *driver, ports.loop->clock(), total_blocks_));
   RETURN_IF_ERROR(MakeTransports(&ports.loop->clock(), wake));
   RETURN_IF_ERROR(MakeTiers(ports, wake));
   return MakeCore(ports);

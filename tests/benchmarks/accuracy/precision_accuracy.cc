@@ -2,9 +2,6 @@
 // gains in time:
 //   precision_accuracy MODEL.gguf [TERMS...]
 // TERMS: seven digits, 1 or 2, the terms of ActivationTerms in order.
-// over the texts and greedy generations of tests/data/cases, whose tokens are
-// the float oracle's; so the file must have the real model's vocabulary, and
-// agreement means most for the file that they were made with.
 #include <cstdio>
 #include <iterator>
 #include <optional>
