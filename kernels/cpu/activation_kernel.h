@@ -89,7 +89,7 @@ void Quantize(const float* x, int first, int last, const Activations& out,
   }
 }
 
-// 1 / sqrt(mean square + epsilon) of x [count].
+// 1 / sqrt(mean square + epsilon) of x [count]; NaN where that has no number.
 template <class V>
 [[gnu::always_inline]] inline float NormFactor(const float* x, float epsilon,
                                                int count) {
@@ -99,6 +99,7 @@ template <class V>
     squares = V::Fma(v, v, squares);
   }
   const float mean = V::Sum(squares) / static_cast<float>(count);
+  if (!(mean < __builtin_inff())) return __builtin_nanf("");
   return 1.0f / __builtin_sqrtf(mean + epsilon);
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -111,6 +112,115 @@ TEST(ActivationTest, ZeroTinyAndHugeBlocksAreFinite) {
     EXPECT_EQ(out.At(0, 3, 2), 0);
     EXPECT_EQ(out.At(0, 40, 2), 0);
     EXPECT_NEAR(out.At(0, 65, 1), 3e38, 3e32);
+  }
+}
+
+std::vector<float> Floats(const float* from, size_t count) {
+  return {from, from + count};
+}
+
+void ExpectSame(const TestActivations& out, const TestActivations& reference,
+                int rows) {
+  const Activations& a = out.view;
+  const Activations& b = reference.view;
+  const size_t elements = size_t(rows) * a.terms * a.depth;
+  const size_t blocks = elements / kScaleDepth;
+  EXPECT_EQ(0, std::memcmp(a.quants, b.quants, elements));
+  EXPECT_EQ(0, std::memcmp(a.sums, b.sums, blocks * sizeof(int32_t)));
+  EXPECT_EQ(
+      0, std::memcmp(a.half_sums, b.half_sums, 2 * blocks * sizeof(int32_t)));
+  EXPECT_TRUE(SameNumbers(Floats(a.scales, blocks), Floats(b.scales, blocks)));
+  EXPECT_TRUE(SameNumbers(Floats(a.scaled_sums, blocks),
+                          Floats(b.scaled_sums, blocks)));
+  const size_t values = size_t(rows) * a.depth;
+  EXPECT_TRUE(SameNumbers(Floats(a.values, values), Floats(b.values, values)));
+}
+
+// Block by block what kernel_table.h says of row `row` of x.
+void ExpectQuantized(const std::vector<float>& x, int row,
+                     const TestActivations& out) {
+  const int depth = out.view.depth;
+  const int blocks = depth / kScaleDepth;
+  for (int block = 0; block < blocks; ++block) {
+    const std::vector<float> in =
+        Floats(x.data() + row * depth + block * kScaleDepth, kScaleDepth);
+    const size_t at = size_t(row) * out.view.terms * blocks + block;
+    const float scale = out.view.scales[at];
+    if (!FiniteRow(in, 0, kScaleDepth)) {
+      for (int term = 0; term < out.view.terms; ++term) {
+        EXPECT_TRUE(std::isnan(out.view.scales[at + term * blocks]));
+        EXPECT_TRUE(std::isnan(out.view.scaled_sums[at + term * blocks]));
+      }
+      continue;
+    }
+    for (int i = 0; i < kScaleDepth; ++i) {
+      const double value = out.At(row, block * kScaleDepth + i, 1);
+      EXPECT_NEAR(value, in[i], 0.501 * scale + 1e-30);
+    }
+  }
+}
+
+TEST(ActivationTest, AwkwardRowsAreTheSameOnEveryPath) {
+  for (int seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    TestNumbers numbers(seed);
+    const int rows = numbers.Integer(1, 7);
+    const int depth = kScaleDepth * numbers.Integer(1, 5);
+    const int terms = numbers.Integer(1, 2);
+    const std::vector<float> x = AwkwardRows(rows, depth, numbers);
+    const std::vector<float> gain = numbers.Vector(depth, -1, 2);
+    TestActivations first_plain(rows, depth, terms);
+    TestActivations first_norm(rows, depth, terms);
+    for (CpuPath path : TestablePaths()) {
+      const KernelTable& kernels = *FindKernels(path);
+      TestActivations own_plain(rows, depth, terms);
+      TestActivations own_norm(rows, depth, terms);
+      const bool first = path == CpuPath::kScalar;
+      const TestActivations& plain = first ? first_plain : own_plain;
+      const TestActivations& norm = first ? first_norm : own_norm;
+      for (int row = 0; row < rows; ++row) {
+        const float* from = x.data() + row * depth;
+        kernels.quantize(from, 0, depth, plain.view, row);
+        kernels.normalize(from, gain.data(), 1e-5f, norm.view, row);
+        ExpectQuantized(x, row, plain);
+        if (FiniteRow(x, row, depth)) continue;
+        for (int k = 0; k < depth; ++k) {
+          EXPECT_TRUE(std::isnan(norm.view.values[row * depth + k]));
+        }
+      }
+      ExpectSame(plain, first_plain, rows);
+      ExpectSame(norm, first_norm, rows);
+    }
+  }
+}
+
+// In place, row by row; what is not a number stays none.
+TEST(ActivationTest, AwkwardRowsInPlaceAreTheSameOnEveryPath) {
+  constexpr int kCount = 16 * 12;
+  TestNumbers numbers(11);
+  const std::vector<float> awkward = AwkwardNumbers();
+  std::vector<float> x = numbers.Vector(kCount, -3, 3);
+  std::copy(awkward.begin(), awkward.end(), x.begin() + 5);
+  const std::vector<float> gain = numbers.Vector(kCount);
+  std::vector<float> references[3];
+  for (CpuPath path : TestablePaths()) {
+    const KernelTable& kernels = *FindKernels(path);
+    SCOPED_TRACE(kernels.name);
+    std::vector<float> norm = x, added = x, capped = x;
+    kernels.normalize_in_place(norm.data(), gain.data(), 1e-5f, kCount);
+    kernels.add_scaled(gain.data(), 0.5f, kCount, added.data());
+    kernels.soft_cap(capped.data(), 1, 30, kCount);
+    for (int k = 0; k < kCount; ++k) {
+      EXPECT_TRUE(std::isnan(norm[k]));
+      EXPECT_EQ(std::isfinite(added[k]), std::isfinite(x[k]));
+      EXPECT_EQ(std::isnan(capped[k]), std::isnan(x[k]));
+      EXPECT_FALSE(std::fabs(capped[k]) > 30);
+    }
+    const std::vector<float> results[] = {norm, added, capped};
+    for (int i = 0; i < 3; ++i) {
+      if (path == CpuPath::kScalar) references[i] = results[i];
+      EXPECT_TRUE(SameNumbers(results[i], references[i])) << i;
+    }
   }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/kv_codec.h"
 #include "kernels/cpu/vector_math.h"
@@ -223,6 +225,53 @@ void ScaleWeights(const AttentionTask& task, const SplitRange& range, int group,
   }
 }
 
+// Tokens of the split that every query of the tile sees, from `first` on.
+template <int kQueries>
+SplitRange SeenByAll(const AttentionTask& task, int first,
+                     const SplitRange& range) {
+  const int start = task.split * kAttentionSplit;
+  SplitRange all = range;
+  for (int q = 0; q < kQueries; ++q) {
+    const int from = task.visible[first + q].first - start;
+    const int to = task.visible[first + q].last - start;
+    all.first_token = from > all.first_token ? from : all.first_token;
+    all.tokens = to < all.tokens ? to : all.tokens;
+  }
+  return all;
+}
+
+// Bit q says whether query q of the tile sees a position.
+template <int kQueries>
+uint32_t SeeingQueries(const VisibleRange* visible, int position) {
+  uint32_t seeing = 0;
+  for (int q = 0; q < kQueries; ++q) {
+    const bool sees =
+        visible[q].first <= position && position < visible[q].last;
+    seeing |= uint32_t{sees} << q;
+  }
+  return seeing;
+}
+
+// out += a token's value, weighted, of the queries that see it: others would
+// take NaN of an infinite value, whatever it weighs. kShared vectors share a
+// scale, and so one of `weights`.
+template <class V, int kShared, int kQueries, int kVectors>
+[[gnu::always_inline]] inline void AddValue(
+    const typename V::F32 (&value)[kVectors],
+    const float* const (&weights)[kVectors / kShared], int token,
+    uint32_t seeing, typename V::F32 (&out)[kQueries][kVectors]) {
+#pragma GCC unroll 8
+  for (int q = 0; q < kQueries; ++q) {
+    if ((seeing >> q & 1) == 0) continue;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const auto weight =
+          V::Set(weights[v / kShared][q * kAttentionSplit + token]);
+      out[q][v] = V::Fma(weight, value[v], out[q][v]);
+    }
+  }
+}
+
 // kVectors * 16 dimensions, from `dim`, of the weighted sum of values.
 template <class V, KvType kType, int kQueries, int kVectors>
 void SumValues(const AttentionTask& task, int first, const SplitRange& range,
@@ -254,6 +303,7 @@ void SumValues(const AttentionTask& task, int first, const SplitRange& range,
   // Of the two runs that may share bytes, begins with the second.
   const int odd = kVectors % 2 == 0 ? 0 : dim / 16 % 2;
   const size_t start = task.layout.values + Kv::RunBytes(dim / 16 - odd);
+  const SplitRange all = SeenByAll<kQueries>(task, first, range);
   for (int token = range.first_token; token < range.tokens; ++token) {
     const uint8_t* values = SplitPage<V>(task, token / kPageTokens) + start +
                             token % kPageTokens * value_bytes;
@@ -262,14 +312,13 @@ void SumValues(const AttentionTask& task, int first, const SplitRange& range,
     for (int v = 0; v < kVectors; ++v) {
       value[v] = Kv::Load(values, odd + v);
     }
-#pragma GCC unroll 8
-    for (int q = 0; q < kQueries; ++q) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        const auto weight =
-            V::Set(weights[v / kShared][q * kAttentionSplit + token]);
-        out[q][v] = V::Fma(weight, value[v], out[q][v]);
-      }
+    if (token >= all.first_token && token < all.tokens) {
+      AddValue<V, kShared>(value, weights, token, ~0u, out);
+    } else {
+      const int position = task.split * kAttentionSplit + token;
+      AddValue<V, kShared>(
+          value, weights, token,
+          SeeingQueries<kQueries>(task.visible + first, position), out);
     }
   }
   for (int q = 0; q < kQueries; ++q) {
@@ -318,40 +367,6 @@ void Attend(const AttentionTask& task) {
     const int left = task.queries - first;
     AttendRest<V, kType>(task, first,
                          left < V::kQueryTile ? left : V::kQueryTile);
-  }
-}
-
-template <class V>
-float ExpOf(float x) {
-  float lanes[16];
-  V::Store(lanes, Exp<V>(V::Set(x)));
-  return lanes[0];
-}
-
-template <class V>
-void MergeState(const AttentionState& into, const AttentionState& later,
-                int query, int value_dim) {
-  const float max =
-      later.max[query] > into.max[query] ? later.max[query] : into.max[query];
-  const float keep = ExpOf<V>(into.max[query] - max);
-  const float take = ExpOf<V>(later.max[query] - max);
-  into.max[query] = max;
-  into.sum[query] = into.sum[query] * keep + later.sum[query] * take;
-  float* to = into.out + size_t(query) * value_dim;
-  const float* from = later.out + size_t(query) * value_dim;
-  for (int i = 0; i < value_dim; i += 16) {
-    const auto kept = V::Mul(V::Load(to + i), V::Set(keep));
-    V::Store(to + i, V::Fma(V::Load(from + i), V::Set(take), kept));
-  }
-}
-
-template <class V>
-void FinishState(const AttentionState& state, int query, int value_dim,
-                 float* out) {
-  const auto factor = V::Set(1.0f / state.sum[query]);
-  const float* from = state.out + size_t(query) * value_dim;
-  for (int i = 0; i < value_dim; i += 16) {
-    V::Store(out + i, V::Mul(V::Load(from + i), factor));
   }
 }
 

@@ -156,6 +156,74 @@ TEST_P(GemmTest, IsTheSameBitsOnEveryPathAndForAnyRows) {
   }
 }
 
+// Random shapes; the same numbers on every path, alone and in company.
+TEST_P(GemmTest, AwkwardRowsSpoilNoOthers) {
+  for (int seed = 1; seed <= 8; ++seed) {
+    TestNumbers numbers(100 + seed);
+    const int rows = numbers.Integer(1, 20);
+    const int columns = numbers.Integer(1, 70);
+    const int depth = DepthOf(GetParam(), numbers.Integer(1, 3));
+    const int terms = numbers.Integer(1, 2);
+    const TestTensor weights(GetParam(), columns, depth, seed);
+    const Packed packed(RowsOf(weights), terms);
+    const std::vector<float> values = AwkwardRows(rows, depth, numbers);
+    const size_t stride = packed.matrix.panels * kPanelColumns;
+    std::vector<float> reference;
+    for (CpuPath path : TestablePaths()) {
+      const KernelTable& kernels = *FindKernels(path);
+      SCOPED_TRACE(testing::Message() << kernels.name << ", seed " << seed);
+      TestActivations x(rows, depth, 2);
+      QuantizeRows(kernels, values, x.view);
+      std::vector<float> together(rows * stride), alone(rows * stride);
+      Multiply(kernels, packed.matrix, x.view, 0, rows, Epilogue::kStore,
+               together, stride);
+      for (int row = 0; row < rows; ++row) {
+        Multiply(kernels, packed.matrix, x.view, row, row + 1, Epilogue::kStore,
+                 alone, stride);
+        if (FiniteRow(values, row, depth)) continue;
+        for (int n = 0; n < columns; ++n) {
+          EXPECT_FALSE(std::isfinite(together[row * stride + n]));
+        }
+      }
+      if (reference.empty()) reference = together;
+      EXPECT_TRUE(SameNumbers(together, reference));
+      EXPECT_TRUE(SameNumbers(alone, reference));
+    }
+  }
+}
+
+// What a gate or a residual makes of a spoilt row: the same on every path.
+TEST_P(GemmTest, AwkwardRowsStaySpoiltBehindGates) {
+  constexpr int kRows = 9, kColumns = 64;
+  const int depth = DepthOf(GetParam(), 2);
+  const TestTensor weights(GetParam(), kColumns, depth, 9);
+  const Packed packed(RowsOf(weights), 1);
+  TestNumbers numbers(10);
+  const std::vector<float> values = AwkwardRows(kRows, depth, numbers);
+  for (Epilogue epilogue :
+       {Epilogue::kAdd, Epilogue::kGatedSilu, Epilogue::kGatedGelu}) {
+    std::vector<float> reference;
+    for (CpuPath path : TestablePaths()) {
+      const KernelTable& kernels = *FindKernels(path);
+      SCOPED_TRACE(testing::Message()
+                   << kernels.name << " " << static_cast<int>(epilogue));
+      TestActivations x(kRows, depth, 1);
+      QuantizeRows(kernels, values, x.view);
+      std::vector<float> y(kRows * kColumns, 0.5f);
+      Multiply(kernels, packed.matrix, x.view, 0, kRows, epilogue, y, kColumns);
+      if (reference.empty()) reference = y;
+      EXPECT_TRUE(SameNumbers(y, reference));
+      const int written = epilogue == Epilogue::kAdd ? kColumns : kColumns / 2;
+      for (int row = 0; row < kRows; ++row) {
+        if (FiniteRow(values, row, depth)) continue;
+        for (int n = 0; n < written; ++n) {
+          EXPECT_FALSE(std::isfinite(y[row * kColumns + n]));
+        }
+      }
+    }
+  }
+}
+
 TEST_P(GemmTest, GatesAndAdds) {
   constexpr int kRows = 3, kColumns = 32;
   const int depth = DepthOf(GetParam(), 2);

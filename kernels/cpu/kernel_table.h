@@ -87,7 +87,8 @@ struct PanelMatrix {
 
 // Rows of matrix inputs. Quantised by block of 32: x = scale * q, with q in
 // [-127, 127]. With two terms the second quantises what the first leaves over,
-// in steps 254 times finer.
+// in steps 254 times finer. A block with NaN or infinity has NaN for a scale,
+// which spoils all that it multiplies; one that is all under 1e-30 is zero.
 struct Activations {
   int depth = 0;
   int terms = 0;                 // 0: no matrix takes quantised input
@@ -185,8 +186,10 @@ struct VisibleRange {
 };
 
 // One split of attention for queries of one sequence and one KV head. Lanes of
-// a page past the visible tokens may hold anything; what lies before them is
-// finite.
+// a page past the visible tokens may hold anything. A score that is NaN or
+// +inf makes its query's state NaN, one of -inf weighs nothing, and a value
+// that is NaN or infinite spoils its dimension: of the queries that see the
+// token, never of others.
 struct AttentionTask {
   KvType type = KvType::kF16;  // not F32
   KvHeadLayout layout;
@@ -207,9 +210,12 @@ struct AttentionTask {
 
 inline constexpr int kMaxQueryTile = 8;
 
+// What is not finite stays so: a NaN or an infinity in a row spoils results of
+// that row, and of no other, until its logits show it.
 struct KernelTable {
   const char* name;  // of the instruction set
-  // RMS norm of a row x [depth] with gain [depth], quantised into out row.
+  // RMS norm of a row x [depth] with gain [depth], quantised into out row. NaN
+  // throughout where the mean square is NaN or infinite.
   void (*normalize)(const float* x, const float* gain, float epsilon,
                     const Activations& out, int row);
   // Quantises x [last - first] into elements [first, last) of out row;

@@ -1,5 +1,7 @@
 #include "kernels/cpu/kernel_test_support.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -85,6 +87,10 @@ uint32_t TestNumbers::Bits() {
   return static_cast<uint32_t>(state_ >> 32);
 }
 
+int TestNumbers::Integer(int least, int most) {
+  return least + static_cast<int>(Bits() % uint32_t(most - least + 1));
+}
+
 float TestNumbers::Between(float low, float high) {
   return low + (high - low) * static_cast<float>(Bits() >> 8) * 0x1p-24f;
 }
@@ -93,6 +99,41 @@ std::vector<float> TestNumbers::Vector(size_t count, float low, float high) {
   std::vector<float> values(count);
   for (float& value : values) value = Between(low, high);
   return values;
+}
+
+std::vector<float> AwkwardNumbers() {
+  return {0,     -0.0f,    1e-45f,    1e-39f, -1e-31f,
+          1e30f, INFINITY, -INFINITY, NAN,    3.4e38f};
+}
+
+std::vector<float> AwkwardRows(int rows, int depth, TestNumbers& numbers) {
+  const std::vector<float> awkward = AwkwardNumbers();
+  const auto any = [&] { return awkward[numbers.Bits() % awkward.size()]; };
+  std::vector<float> x;
+  for (int row = 0; row < rows; ++row) {
+    std::vector<float> usual = numbers.Vector(depth, -3, 5);
+    switch (numbers.Integer(0, 3)) {
+      case 0:
+        break;
+      case 1:
+        usual[numbers.Integer(0, depth - 1)] = any();
+        break;
+      case 2:
+        for (int k = 0; k < depth; k += numbers.Integer(1, 9)) usual[k] = any();
+        break;
+      case 3:
+        std::fill(usual.begin(), usual.end(), any());
+        break;
+    }
+    x.insert(x.end(), usual.begin(), usual.end());
+  }
+  return x;
+}
+
+bool FiniteRow(const std::vector<float>& x, int row, int depth) {
+  const auto first = x.begin() + row * depth;
+  return std::all_of(first, first + depth,
+                     [](float value) { return std::isfinite(value); });
 }
 
 TestTensor::TestTensor(TensorType type, int64_t rows, int64_t cols,
@@ -150,6 +191,15 @@ std::vector<CpuPath> TestablePaths() {
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() &&
          std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+bool SameNumbers(const std::vector<float>& a, const std::vector<float>& b) {
+  const auto unify = [](std::vector<float> x) {
+    std::replace_if(
+        x.begin(), x.end(), [](float value) { return std::isnan(value); }, NAN);
+    return x;
+  };
+  return SameBits(unify(a), unify(b));
 }
 
 }  // namespace penstock

@@ -15,12 +15,24 @@ class TestNumbers {
  public:
   explicit TestNumbers(uint64_t seed) : state_(seed * 2 + 1) {}
   uint32_t Bits();
+  int Integer(int least, int most);
   float Between(float low, float high);
   std::vector<float> Vector(size_t count, float low = -1, float high = 1);
 
  private:
   uint64_t state_;
 };
+
+// Zeros of both signs, denormals, what is very small or large, infinities and
+// NaN.
+std::vector<float> AwkwardNumbers();
+
+// Random rows, some of usual numbers, some with one awkward number among them,
+// with many, or of nothing else.
+std::vector<float> AwkwardRows(int rows, int depth, TestNumbers& numbers);
+
+// Whether row `row` of x has neither NaN nor infinity.
+bool FiniteRow(const std::vector<float>& x, int row, int depth);
 
 // A matrix of random elements in any stored type; owns its bytes.
 struct TestTensor {
@@ -54,5 +66,7 @@ std::vector<CpuPath> TestablePaths();
 
 // Uses the bit patterns: equal NaNs are equal, and 0 differs from -0.
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b);
+// The same, except that any NaN equals any other.
+bool SameNumbers(const std::vector<float>& a, const std::vector<float>& b);
 
 }  // namespace penstock

@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/activation_kernel.h"
 #include "kernels/cpu/attention_kernel.h"
+#include "kernels/cpu/attention_state_kernel.h"
 #include "kernels/cpu/float_gemm_kernel.h"
 #include "kernels/cpu/gemm_kernel.h"
 #include "kernels/cpu/kernel_table.h"

@@ -167,7 +167,7 @@ struct SimdScalar {
   static void StoreInt8(int8_t* p, const I32& a) {
     for (int i = 0; i < 16; ++i) p[i] = static_cast<int8_t>(a.lane[i]);
   }
-  // a * 2^n. Precondition: -126 <= n <= 127.
+  // a * 2^n. Precondition: -126 <= n <= 127, or a is NaN.
   static F32 TimesPow2(const F32& a, const I32& n) {
     return Map([&](int i) {
       const uint32_t bits = static_cast<uint32_t>(n.lane[i] + 127) << 23;

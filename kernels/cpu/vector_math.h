@@ -2,12 +2,13 @@
 
 namespace penstock {
 
-// e^x to about 1 unit in the last place, x clamped to [-87, 88]. The same
-// operations, in the same order, on every instruction set.
+// e^x to about 1 unit in the last place, x clamped to [-87, 88]; of NaN, NaN.
+// The same operations, in the same order, on every instruction set.
 template <class V>
 typename V::F32 Exp(typename V::F32 x) {
   using F32 = typename V::F32;
-  x = V::Min(V::Max(x, V::Set(-87.0f)), V::Set(88.0f));
+  // In this order a NaN passes; see SimdScalar::Max.
+  x = V::Min(V::Set(88.0f), V::Max(V::Set(-87.0f), x));
   const auto n = V::ToInt(V::Mul(x, V::Set(1.44269504088896341f)));
   const F32 whole = V::ToFloat(n);
   // ln 2 in two parts, so that the first product is exact.
