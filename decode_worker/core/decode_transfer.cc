@@ -115,15 +115,24 @@ absl::Status DecodeTransfer::CheckOffer() const {
                                   leg_.partner.worker, " was announced"));
   }
   if (offer_->content != context_->content) {
-    return MakeError(ErrorReason::kIncompatibleWorker,
-                     absl::StrCat("model of ", peer_.name,
-                                  " differs from this worker's"));
+    return MakeError(
+        ErrorReason::kIncompatibleWorker,
+        absl::StrCat("model of ", peer_.name, " differs from this worker's"));
   }
   if (offer_->layout != context_->layout.id()) {
     return MakeError(
         ErrorReason::kIncompatibleWorker,
         absl::StrCat("KV layout of ", peer_.name,
                      " differs from this worker's; give both one --kv-type"));
+  }
+  // The pages will be cached, spilled and pulled as this worker's own, and
+  // those promise its bits.
+  if (offer_->numerics != context_->numerics) {
+    return MakeError(
+        ErrorReason::kIncompatibleWorker,
+        absl::StrCat("numerics of ", peer_.name,
+                     " differ from this worker's; give both one --precision "
+                     "and processors of one instruction set"));
   }
   if (offer_->prompt_tokens != static_cast<int>(history_.size()) ||
       offer_->block_hashes != context_->hasher->Chain(root_, history_)) {

@@ -237,8 +237,9 @@ absl::Status DecodeTransfer::Verify(const KvManifest& manifest) {
         absl::StrCat("manifest of ", peer_.name, " does not match: ", what));
   };
   if (manifest.layout != context_->layout.id() ||
-      manifest.content != context_->content) {
-    return mismatch("layout or model");
+      manifest.content != context_->content ||
+      manifest.numerics != context_->numerics) {
+    return mismatch("layout, model or numerics");
   }
   if (manifest.prompt_tokens != static_cast<int>(history_.size()) ||
       manifest.block_hashes != context_->hasher->Chain(root_, history_)) {

@@ -1,5 +1,6 @@
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -44,6 +45,7 @@ TEST_F(HandoffCommitTest, AManifestThatContradictsWhatIsThereIsRefused) {
   const std::function<void(KvManifest&)> kWrong[] = {
       [](KvManifest& m) { m.layout = LayoutId(m.layout.value() + 1); },
       [](KvManifest& m) { m.content = ContentId(m.content.value() + 1); },
+      [](KvManifest& m) { m.numerics = NumericsId(m.numerics.value() + 1); },
       [](KvManifest& m) { ++m.prompt_tokens; },
       [](KvManifest& m) { m.block_hashes.pop_back(); },
       [](KvManifest& m) { std::swap(m.block_hashes[0], m.block_hashes[1]); },
@@ -59,6 +61,45 @@ TEST_F(HandoffCommitTest, AManifestThatContradictsWhatIsThereIsRefused) {
     EXPECT_EQ(ErrorInfoOf(*d.ended).reason, ErrorReason::kTransferFailed)
         << *d.ended << " " << &change - kWrong;
     EXPECT_TRUE(d.tokens.empty());
+  }
+}
+
+TEST_F(HandoffCommitTest, AnOfferOfAnotherWorldIsRefusedWithTheWayOut) {
+  struct Case {
+    std::function<void(Offer&)> change;
+    const char* says;
+  };
+  const Case kCases[] = {
+      {[](Offer& o) { o.layout = LayoutId(o.layout.value() + 1); },
+       "give both one --kv-type"},
+      {[](Offer& o) { o.content = ContentId(o.content.value() + 1); },
+       "model of p differs"},
+      {[](Offer& o) { o.numerics = NumericsId(o.numerics.value() + 1); },
+       "give both one --precision"},
+  };
+  for (const Case& one : kCases) {
+    SCOPED_TRACE(one.says);
+    Start({});
+    network_.filter = [&](const WorkerKey& from, const WorkerKey&,
+                          const HandoffMessage& message) {
+      if (!std::holds_alternative<Offer>(message)) return true;
+      Offer offer = std::get<Offer>(message);
+      one.change(offer);
+      timers_.Schedule(
+          clock_.Now() + absl::Milliseconds(1), [this, from, offer] {
+            decode_->core().peer_listener()->OnPeerMessage(from, offer);
+            decode_->Settle();
+          });
+      return false;
+    };
+    Leg p, d;
+    StartPair(Request(1, 90, 8), p, d);
+    ASSERT_TRUE(RunUntil([&] { return p.ended && d.ended; }));
+    EXPECT_EQ(ErrorInfoOf(*d.ended).reason, ErrorReason::kIncompatibleWorker);
+    EXPECT_NE(d.ended->message().find(one.says), std::string::npos) << *d.ended;
+    EXPECT_TRUE(d.tokens.empty());
+    ExpectClean(*prefill_);
+    ExpectClean(*decode_);
   }
 }
 
