@@ -75,7 +75,22 @@ absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(
   return host;
 }
 
+// The other backends have nothing to choose, and must not seem to obey.
+absl::Status WorkerHost::CheckPrecision() const {
+  RETURN_IF_ERROR(ParsePrecision(options_.precision).status());
+  const bool oracle = options_.backend == BackendChoice::kOracle;
+  if (options_.precision == "default") return absl::OkStatus();
+  if (!oracle && options_.backend != BackendChoice::kTimer) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "precision is ", options_.precision, "; backend ",
+      oracle ? "oracle computes in f32 always" : "timer computes nothing",
+      ": leave --precision out, or take --backend auto"));
+}
+
 absl::Status WorkerHost::Load(const Ports& ports) {
+  RETURN_IF_ERROR(CheckPrecision());
   ASSIGN_OR_RETURN(model_, LoadModel({.path = options_.model_path,
                                       .weights = options_.weights,
                                       .threads = options_.threads}));

@@ -31,8 +31,9 @@ struct WorkerHostOptions {
   std::string weights_cache;  // folder of packed weights; empty: none
   std::string cluster_key;
   BackendChoice backend = BackendChoice::kAuto;
-  std::string kv_type;                // empty: F16, or F32 of the oracle
-  std::string precision = "default";  // of the CPU backend: ParsePrecision
+  std::string kv_type;  // empty: F16, or F32 of the oracle
+  // Of the CPU backend: ParsePrecision. Others take the default only.
+  std::string precision = "default";
   int threads = 1;
   bool spin = false;  // threads may spin: there are cores for all of them
   uint64_t kv_memory_bytes = 0;
@@ -89,6 +90,7 @@ class WorkerHost {
  private:
   explicit WorkerHost(WorkerHostOptions options);
   absl::Status Load(const Ports& ports);
+  absl::Status CheckPrecision() const;
   absl::StatusOr<KvType> ChooseKvType() const;
   absl::Status MakeArena(KvType type);
   absl::Status MakeBackend(KvType type, std::function<void()> wake);
