@@ -15,17 +15,20 @@ constexpr int kChunk = 512;
 
 }  // namespace
 
-Accuracy MeasureAccuracy(const BackendMaker& maker, const ModelFile& model) {
+std::string RealCases() { return PENSTOCK_CASES; }
+
+Accuracy MeasureAccuracy(const BackendMaker& maker, const ModelFile& model,
+                         const std::string& cases) {
   Accuracy accuracy;
   ModelDriver driver(maker, model, kBlocks);
   const std::clock_t began = std::clock();
   std::vector<double> all;
-  for (const ScoreCase& text : ReadScoreCases(PENSTOCK_CASES)) {
+  for (const ScoreCase& text : ReadScoreCases(cases)) {
     const std::vector<double> logprobs = ScoreText(driver, text);
     all.insert(all.end(), logprobs.begin(), logprobs.end());
   }
   accuracy.perplexity = Perplexity(all);
-  for (const GenerationCase& golden : ReadGenerationCases(PENSTOCK_CASES)) {
+  for (const GenerationCase& golden : ReadGenerationCases(cases)) {
     const std::vector<StepError> steps = TeacherForce(driver, golden, kChunk);
     ++accuracy.prompts;
     // Greedy output is the same up to the first other best token.
@@ -48,9 +51,9 @@ std::string Accuracy::Columns() const {
                          summary.steps(), equal, prompts, summary.top5_mean());
 }
 
-double OraclePerplexity() {
+double OraclePerplexity(const std::string& cases) {
   std::vector<double> golden;
-  for (const ScoreCase& text : ReadScoreCases(PENSTOCK_CASES)) {
+  for (const ScoreCase& text : ReadScoreCases(cases)) {
     golden.insert(golden.end(), text.logprobs.begin(), text.logprobs.end());
   }
   return Perplexity(golden);

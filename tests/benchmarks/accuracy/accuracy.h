@@ -8,10 +8,12 @@
 
 namespace penstock {
 
-// How well a backend does on the texts and greedy generations of
-// tests/data/cases, whose tokens are the float oracle's; so the file must have
-// the real model's vocabulary, and agreement means most for the file that they
-// were made with.
+// tests/data/cases: the float oracle's answers over the real model's file.
+std::string RealCases();
+
+// How well a backend does on the texts and greedy generations of `cases`, a
+// folder in the form of tests/data/cases with the float oracle's answers over
+// the same file.
 struct Accuracy {
   double perplexity = 0;
   AccuracySummary summary;  // of the generations' steps
@@ -24,9 +26,10 @@ struct Accuracy {
   // "1158 of 1175 | 18 of 26 | 0.114": steps, answers, top-5 error.
   std::string Columns() const;
 };
-Accuracy MeasureAccuracy(const BackendMaker& maker, const ModelFile& model);
+Accuracy MeasureAccuracy(const BackendMaker& maker, const ModelFile& model,
+                         const std::string& cases);
 
 // Perplexity of the texts by the oracle.
-double OraclePerplexity();
+double OraclePerplexity(const std::string& cases);
 
 }  // namespace penstock

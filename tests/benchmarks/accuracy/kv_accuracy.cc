@@ -11,7 +11,7 @@ namespace penstock {
 namespace {
 
 void Measure(const BackendMaker& maker, const ModelFile& model) {
-  const Accuracy accuracy = MeasureAccuracy(maker, model);
+  const Accuracy accuracy = MeasureAccuracy(maker, model, RealCases());
   std::printf("| %s | %.0f | %.4f | %s |\n", Traits(accuracy.kv_type).name,
               accuracy.block_bytes / kBlockTokens, accuracy.perplexity,
               accuracy.Columns().c_str());
@@ -27,7 +27,7 @@ int Main(const std::string& path) {
   std::printf(
       "| KV | bytes a token | perplexity | greedy steps | whole answers | "
       "top-5 error |\n|---|---|---|---|---|---|\n");
-  std::printf("| all in f32 | | %.4f | | | |\n", OraclePerplexity());
+  std::printf("| all in f32 | | %.4f | | | |\n", OraclePerplexity(RealCases()));
   Measure(MakeCpu(CpuPath::kAuto), **model);
   for (KvType type : SmallerKvTypes()) {
     Measure(MakeCpuKeeping(type), **model);

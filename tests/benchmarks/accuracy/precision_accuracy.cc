@@ -17,7 +17,8 @@ namespace {
 
 void Measure(const char* name, const ActivationTerms& terms,
              const ModelFile& model) {
-  const Accuracy accuracy = MeasureAccuracy(MakeCpuOf(terms), model);
+  const Accuracy accuracy =
+      MeasureAccuracy(MakeCpuOf(terms), model, RealCases());
   std::printf("| %s | %.4f | %s | %.1f |\n", name, accuracy.perplexity,
               accuracy.Columns().c_str(), accuracy.cpu_seconds);
   std::fflush(stdout);
