@@ -42,24 +42,26 @@ async def stream(port, tokens, answer, model, times=None):
         'temperature': 0, 'ignore_eos': True,
         'stream_options': {'include_usage': True}}).encode()
     reader, writer = await asyncio.open_connection('127.0.0.1', port)
-    writer.write(b'POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n'
-                 b'Content-Type: application/json\r\nConnection: close\r\n'
-                 b'Content-Length: %d\r\n\r\n' % len(body) + body)
-    asked = time.perf_counter()
-    status = await reader.readline()
-    if b' 200 ' not in status:
-        raise RuntimeError(status + await reader.read(2000))
-    times, usage = [] if times is None else times, {}
-    async for line in reader:
-        if not line.startswith(b'data: {'):
-            continue
-        now = time.perf_counter()
-        event = json.loads(line[len(b'data: '):])
-        usage = event.get('usage') or usage
-        if event.get('choices') and (event['choices'][0].get('text')
-                                     or not times):
-            times.append(now)
-    writer.close()
+    try:
+        writer.write(b'POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n'
+                     b'Content-Type: application/json\r\nConnection: close\r\n'
+                     b'Content-Length: %d\r\n\r\n' % len(body) + body)
+        asked = time.perf_counter()
+        status = await reader.readline()
+        if b' 200 ' not in status:
+            raise RuntimeError(status + await reader.read(2000))
+        times, usage = [] if times is None else times, {}
+        async for line in reader:
+            if not line.startswith(b'data: {'):
+                continue
+            now = time.perf_counter()
+            event = json.loads(line[len(b'data: '):])
+            usage = event.get('usage') or usage
+            if event.get('choices') and (event['choices'][0].get('text')
+                                         or not times):
+                times.append(now)
+    finally:
+        writer.close()
     return Stream(asked, times, usage['completion_tokens'])
 
 

@@ -14,8 +14,17 @@ import statistics
 
 import completions
 
-# Tokens of a stream before the prompt comes, so that its usual gap is known.
+# Tokens of a stream before the prompt comes, and those of them that its usual
+# gap is the mean of: some servers send several at once.
 _BEFORE = 40
+_USUAL = 20
+
+# Figures of a round.
+USUAL_GAP = 'usual gap, ms'
+LONGEST_GAP = 'longest gap, ms'
+ALONE = 'first token alone, s'
+BESIDE = 'first token beside, s'
+RATIO = 'beside / alone'
 
 
 async def measure(args):
@@ -30,22 +39,27 @@ async def measure(args):
     while min(len(times) for times in seen) < _BEFORE:
         await asyncio.sleep(0.001)
     beside = await ask(args.prompt, 2)
-    streams = await asyncio.gather(*streams)
     begun, ended = beside.asked, beside.times[0]
+    # Until each has a token after the prompt's, which ends its last gap.
+    while not all(task.done() or times[-1] > ended
+                  for task, times in zip(streams, seen)):
+        await asyncio.sleep(0.001)
+    for task in streams:
+        task.cancel()
+    await asyncio.gather(*streams, return_exceptions=True)
     usual, meanwhile = [], []
-    for stream in streams:
-        for before, after in zip(stream.times[1:], stream.times[2:]):
-            if after <= begun:
-                usual.append(after - before)
-            elif before < ended:
-                meanwhile.append(after - before)
+    for times in seen:
+        known = [time for time in times if time <= begun][-_USUAL - 1:]
+        usual.append((known[-1] - known[0]) / _USUAL)
+        meanwhile += [after - before for before, after in zip(times, times[1:])
+                      if after > begun and before < ended]
     return {
-        'usual gap, ms': 1e3 * statistics.median(usual),
-        'longest gap, ms': 1e3 * max(meanwhile),
+        USUAL_GAP: 1e3 * statistics.median(usual),
+        LONGEST_GAP: 1e3 * max(meanwhile),
         'gaps meanwhile': len(meanwhile),
-        'first token alone, s': alone.first_token_s(),
-        'first token beside, s': beside.first_token_s(),
-        'beside / alone': beside.first_token_s() / alone.first_token_s()}
+        ALONE: alone.first_token_s(),
+        BESIDE: beside.first_token_s(),
+        RATIO: beside.first_token_s() / alone.first_token_s()}
 
 
 def main():
