@@ -58,6 +58,12 @@ template <class V>
     V::Store(values, low);
     V::Store(values + 16, high);
   }
+  if (out.bfloats != nullptr) {
+    uint16_t* bfloats =
+        out.bfloats + size_t(row) * out.depth + block * kScaleDepth;
+    V::StoreBfloat16(bfloats, V::DropBelow(kLeastBfloat, low));
+    V::StoreBfloat16(bfloats + 16, V::DropBelow(kLeastBfloat, high));
+  }
   if (out.terms == 0) return;
   const size_t blocks = out.depth / kScaleDepth;
   const size_t index = size_t(row) * out.terms * blocks + block;

@@ -26,6 +26,35 @@ TEST(ActivationTest, TermsLeaveErrorsOfTheirStep) {
   }
 }
 
+TEST(ActivationTest, BfloatsAreTheNearestAndNoneIsTiny) {
+  std::vector<float> x = TestNumbers(11).Vector(kDepth, -20, 3);
+  x[0] = 1.00390625f;  // between 1 and the next: ties go to even
+  x[1] = 1.01171875f;
+  x[2] = 0x1p-55f;
+  x[3] = -0x1.fffp-56f;
+  x[4] = 1e-40f;
+  x[5] = INFINITY;
+  x[6] = NAN;
+  x[7] = 3.4e38f;
+  for (CpuPath path : TestablePaths()) {
+    SCOPED_TRACE(CpuPathName(path));
+    TestActivations out(1, kDepth, 1);
+    FindKernels(path)->quantize(x.data(), 0, kDepth, out.view, 0);
+    auto bfloat = [&](int k) { return Bfloat16ToFloat(out.view.bfloats[k]); };
+    EXPECT_EQ(bfloat(0), 1.0f);
+    EXPECT_EQ(bfloat(1), 1.015625f);
+    EXPECT_EQ(bfloat(2), 0x1p-55f);
+    EXPECT_EQ(bfloat(3), 0);
+    EXPECT_EQ(bfloat(4), 0);
+    EXPECT_EQ(bfloat(5), INFINITY);
+    EXPECT_TRUE(std::isnan(bfloat(6)));
+    EXPECT_EQ(bfloat(7), INFINITY);
+    for (int k = 8; k < kDepth; ++k) {
+      EXPECT_NEAR(bfloat(k), x[k], 0x1p-8 * std::fabs(x[k]));
+    }
+  }
+}
+
 TEST(ActivationTest, SumsAreThoseOfTheQuants) {
   const std::vector<float> x = TestNumbers(2).Vector(kDepth);
   for (CpuPath path : TestablePaths()) {
@@ -243,6 +272,8 @@ TEST(ActivationTest, IsTheSameBitsOnEveryPath) {
                              elements / kScaleDepth * sizeof(float)));
     EXPECT_EQ(0, std::memcmp(to.values, reference.view.values,
                              kRows * kDepth * sizeof(float)));
+    EXPECT_EQ(0, std::memcmp(to.bfloats, reference.view.bfloats,
+                             kRows * kDepth * sizeof(uint16_t)));
   }
 }
 

@@ -9,8 +9,8 @@ namespace penstock {
 #if defined(__x86_64__)
 namespace {
 
-// Sums of a tile of the widest kernels.
-constexpr int kSums = 12;
+// Sums of a tile: as many as are under way at once, and some more.
+constexpr int kSums = 16;
 constexpr int kSteps = 16;  // of a round
 
 __attribute__((target("avx512f,avx512bf16"))) uint64_t DotBfloat16(
@@ -21,7 +21,7 @@ __attribute__((target("avx512f,avx512bf16"))) uint64_t DotBfloat16(
   for (int step = 0; step < rounds * kSteps; ++step) {
     const auto w =
         (__m512bh)_mm512_loadu_si512(scratch + step % kSteps * sizeof(x));
-#pragma GCC unroll 12
+#pragma GCC unroll 16
     for (int i = 0; i < kSums; ++i) {
       sums[i] = _mm512_dpbf16_ps(sums[i], w, x);
     }

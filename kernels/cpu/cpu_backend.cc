@@ -21,15 +21,14 @@ NumericsId IdOf(absl::string_view description) {
   return NumericsId(hash);
 }
 
-// Everything that decides a bit of a logit.
-std::string DescribeNumerics(const CpuBackendOptions& options,
-                             const KernelTable& kernels) {
+// Everything that decides a bit of a logit. All paths give the same.
+std::string DescribeNumerics(const CpuBackendOptions& options) {
   const ActivationTerms& terms = options.terms;
-  return absl::StrCat("cpu/1 path=", kernels.name, " split=", kAttentionSplit,
-                      " block=", kScaleDepth,
+  return absl::StrCat("cpu/2 split=", kAttentionSplit, " block=", kScaleDepth,
                       " kv=", Traits(options.kv_type).name,
                       " terms=", terms.query, terms.key, terms.value,
-                      terms.output, terms.gate_up, terms.down, terms.head);
+                      terms.output, terms.gate_up, terms.down, terms.head,
+                      " bf16=", terms.bfloats ? "bf16" : "f32");
 }
 
 absl::Status CheckOptions(const CpuBackendOptions& options,
@@ -88,7 +87,7 @@ absl::StatusOr<std::unique_ptr<CpuBackend>> CpuBackend::Create(
                                         .max_rows = checked.max_rows}));
   backend->samplers_.resize(backend->pool_->threads());
   backend->caps_ = {.name = absl::StrCat("cpu-", kernels->name),
-                    .numerics = IdOf(DescribeNumerics(checked, *kernels)),
+                    .numerics = IdOf(DescribeNumerics(checked)),
                     .batch_invariant = true,
                     .max_rows = checked.max_rows,
                     .max_sequences = checked.max_sequences};

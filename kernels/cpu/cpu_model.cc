@@ -140,7 +140,7 @@ absl::StatusOr<std::unique_ptr<CpuModel>> CpuModel::Create(
   std::unique_ptr<CpuModel> model(new CpuModel(file));
   const ModelWeights& weights = file->weights();
   model->layers_.resize(spec.layers);
-  ModelPacker packer;
+  ModelPacker packer(terms.bfloats);
   for (int i = 0; i < spec.layers; ++i) {
     AddLayer(weights.layers[i], spec.layer_specs[i], spec, terms, packer,
              model->layers_[i]);

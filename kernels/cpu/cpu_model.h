@@ -28,11 +28,15 @@ struct ActivationTerms {
   int gate_up = 1;
   int down = 1;
   int head = 2;
+  // Matrices of BF16, which have no terms: whether they take their input in
+  // BF16, with a fifth of the error of one int8 term, or in F32 at half the
+  // speed.
+  bool bfloats = true;
 
   // The least arithmetic: what other engines do.
   static ActivationTerms AllOne() { return {1, 1, 1, 1, 1, 1, 1}; }
   // As exact as F16 pages allow.
-  static ActivationTerms AllTwo() { return {2, 2, 2, 2, 2, 2, 2}; }
+  static ActivationTerms AllTwo() { return {2, 2, 2, 2, 2, 2, 2, false}; }
 };
 
 // "fast" (all one), "default" or "exact" (all two). INVALID_ARGUMENT lists

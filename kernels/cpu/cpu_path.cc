@@ -5,6 +5,9 @@ namespace {
 
 bool Supported(CpuPath path) {
 #if defined(__x86_64__)
+  if (path == CpuPath::kAvx512Bf16) {
+    return Supported(CpuPath::kAvx512) && __builtin_cpu_supports("avx512bf16");
+  }
   if (path == CpuPath::kAvx512) {
     return __builtin_cpu_supports("avx512f") &&
            __builtin_cpu_supports("avx512bw") &&
@@ -31,19 +34,23 @@ absl::string_view CpuPathName(CpuPath path) {
       return "avx2";
     case CpuPath::kAvx512:
       return "avx512";
+    case CpuPath::kAvx512Bf16:
+      return "avx512_bf16";
   }
   return "unknown";
 }
 
 const KernelTable* FindKernels(CpuPath path) {
   if (path == CpuPath::kAuto) {
-    for (CpuPath best : {CpuPath::kAvx512, CpuPath::kAvx2}) {
+    for (CpuPath best :
+         {CpuPath::kAvx512Bf16, CpuPath::kAvx512, CpuPath::kAvx2}) {
       if (Supported(best)) return FindKernels(best);
     }
     return &ScalarKernels();
   }
   if (!Supported(path)) return nullptr;
 #if defined(__x86_64__)
+  if (path == CpuPath::kAvx512Bf16) return &Avx512Bf16Kernels();
   if (path == CpuPath::kAvx512) return &Avx512Kernels();
   if (path == CpuPath::kAvx2) return &Avx2Kernels();
 #endif

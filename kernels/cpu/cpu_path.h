@@ -7,10 +7,11 @@ namespace penstock {
 
 // Which instructions the kernels use. Results are the same bits on all of them.
 enum class CpuPath {
-  kAuto,    // the best of this machine
-  kScalar,  // any machine; the reference
-  kAvx2,    // AVX2, FMA, F16C
-  kAvx512,  // AVX-512 F, BW, VL, VNNI
+  kAuto,        // the best of this machine
+  kScalar,      // any machine; the reference
+  kAvx2,        // AVX2, FMA, F16C
+  kAvx512,      // AVX-512 F, BW, VL, VNNI
+  kAvx512Bf16,  // and BF16
 };
 
 absl::string_view CpuPathName(CpuPath path);

@@ -18,6 +18,7 @@ void CopyRow(const Activations& from, int from_row, const Activations& to,
   const Activations a = RowsFrom(from, from_row);
   const Activations b = RowsFrom(to, to_row);
   if (b.values != nullptr) std::copy_n(a.values, b.depth, b.values);
+  if (b.bfloats != nullptr) std::copy_n(a.bfloats, b.depth, b.bfloats);
   // Terms lie one after the other.
   const size_t blocks = size_t(b.terms) * b.depth / kScaleDepth;
   std::copy_n(a.quants, blocks * kScaleDepth, b.quants);

@@ -5,97 +5,145 @@
 
 namespace penstock {
 
-// Weights that are stored as numbers: a column is one chain of fused
-// multiply-adds along the depth, on F32 inputs.
+// Weights that are stored as numbers. A step multiplies what `Load` takes:
+// kElements elements along the depth of every column, in kBytes bytes. kRows,
+// at most, of a tile.
+
+// A column is one chain of fused multiply-adds along the depth, on F32 inputs.
 template <class V>
-struct HalfPanels {
-  static constexpr int kBytes = 2;
+struct FloatPanels {
+  static constexpr int kElements = 1;
+  static constexpr int kBytes = 4 * kPanelColumns;
+  static constexpr int kRows = V::kFloatTileRows;
+  static const float* Inputs(const Activations& x) { return x.values; }
+  static typename V::F32 Load(const uint8_t* p) {
+    return V::Load(reinterpret_cast<const float*>(p));
+  }
+  static typename V::F32 LoadInput(const float* x) { return V::Set(*x); }
+  static typename V::F32 Multiply(typename V::F32 sum, typename V::F32 w,
+                                  typename V::F32 x) {
+    return V::Fma(w, x, sum);
+  }
+};
+template <class V>
+struct HalfPanels : FloatPanels<V> {
+  static constexpr int kBytes = 2 * kPanelColumns;
   static typename V::F32 Load(const uint8_t* p) {
     return V::LoadHalf(reinterpret_cast<const uint16_t*>(p));
   }
 };
 template <class V>
-struct Bfloat16Panels {
-  static constexpr int kBytes = 2;
+struct ExactBfloat16Panels : FloatPanels<V> {
+  static constexpr int kBytes = 2 * kPanelColumns;
   static typename V::F32 Load(const uint8_t* p) {
     return V::LoadBfloat16(reinterpret_cast<const uint16_t*>(p));
   }
 };
+
+// Pairs, on inputs in BF16.
 template <class V>
-struct FloatPanels {
-  static constexpr int kBytes = 4;
-  static typename V::F32 Load(const uint8_t* p) {
-    return V::Load(reinterpret_cast<const float*>(p));
+struct Bfloat16Panels {
+  static constexpr int kElements = 2;
+  static constexpr int kBytes = 4 * kPanelColumns;
+  static constexpr int kRows = V::kFloatTileRows;
+  static const uint16_t* Inputs(const Activations& x) { return x.bfloats; }
+  static typename V::Bytes Load(const uint8_t* p) { return V::LoadBytes(p); }
+  static typename V::Quad LoadInput(const uint16_t* x) {
+    return V::LoadQuad(reinterpret_cast<const int8_t*>(x));
+  }
+  static typename V::F32 Multiply(typename V::F32 sum, typename V::Bytes w,
+                                  typename V::Quad x) {
+    return V::DotBfloats(sum, w, x);
   }
 };
 
-// `fetches`: the panels come from memory.
+// A tile, and its share of what it fetches for the tiles of the next panels.
+struct FloatTile {
+  const GemmTask* task = nullptr;
+  int row = 0;
+  int panel = 0;
+  // From a panel on to what the first step fetches, and from step to step.
+  size_t ahead = 0;
+  size_t ahead_step = 0;
+};
+
 template <class V, class F, int kRows, int kPanels>
-void MultiplyFloatTile(const GemmTask& task, int row, int panel, bool fetches) {
+void MultiplyFloatTile(const FloatTile& tile) {
+  const GemmTask& task = *tile.task;
   const PanelMatrix& weights = *task.weights;
-  const uint8_t* data = weights.data + panel * weights.panel_bytes;
-  const float* x = task.x->values + size_t(row) * task.x->depth;
+  const uint8_t* data = weights.data + tile.panel * weights.panel_bytes;
   const size_t depth = task.x->depth;
+  const auto* x = F::Inputs(*task.x) + tile.row * depth;
   typename V::F32 sums[kRows][kPanels];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) sums[r][p] = V::Zero();
   }
-  const PanelFetch fetch = {weights.panel_bytes, kPanels * weights.panel_bytes};
-  constexpr size_t kStep = kPanelColumns * F::kBytes;
-  for (size_t k = 0; k < depth; ++k) {
-    const size_t ahead = fetch.Ahead<kRows>(k * kStep);
-    typename V::F32 w[kPanels];
+  size_t ahead = tile.ahead;
+  for (size_t k = 0, at = 0; k < depth; k += F::kElements, at += F::kBytes) {
+    decltype(F::Load(data)) w[kPanels];
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) {
-      const uint8_t* at = data + p * weights.panel_bytes;
-      if (fetches) V::Prefetch(at + ahead);
-      w[p] = F::Load(at + k * kStep);
+      const uint8_t* from = data + p * weights.panel_bytes;
+      V::Prefetch(from + ahead);
+      w[p] = F::Load(from + at);
     }
+    ahead += tile.ahead_step;
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const auto v = V::Set(x[r * depth + k]);
+      const auto v = F::LoadInput(x + r * depth + k);
 #pragma GCC unroll 4
       for (int p = 0; p < kPanels; ++p) {
-        sums[r][p] = V::Fma(w[p], v, sums[r][p]);
+        sums[r][p] = F::Multiply(sums[r][p], w[p], v);
       }
     }
   }
-  FinishTile<V, kRows, kPanels>(task, row, panel, sums);
+  FinishTile<V, kRows, kPanels>(task, tile.row, tile.panel, sums);
 }
 
 // The tile of `rows` rows, at most kRows.
 template <class V, class F, int kPanels, int kRows>
-void MultiplyFloatRows(int rows, const GemmTask& task, int row, int panel,
-                       bool fetches) {
-  if (rows == kRows) {
-    return MultiplyFloatTile<V, F, kRows, kPanels>(task, row, panel, fetches);
-  }
+void MultiplyFloatRows(int rows, const FloatTile& tile) {
+  if (rows == kRows) return MultiplyFloatTile<V, F, kRows, kPanels>(tile);
   if constexpr (kRows > 1) {
-    MultiplyFloatRows<V, F, kPanels, kRows - 1>(rows, task, row, panel,
-                                                fetches);
+    MultiplyFloatRows<V, F, kPanels, kRows - 1>(rows, tile);
   }
 }
 
-// All rows of the task against kPanels panels.
-template <class V, class F, int kPanels, int kRows = V::kTileRows>
+// All rows of the task against kPanels panels. Together the tiles fetch the
+// next panels, evenly, so that memory is never waited for nor idle.
+template <class V, class F, int kPanels, int kRows>
 void MultiplyFloatPanels(const GemmTask& task, int panel) {
-  const int step = EvenTile(task.last_row - task.first_row, kRows);
-  for (int row = task.first_row; row < task.last_row; row += step) {
-    const int left = task.last_row - row;
-    MultiplyFloatRows<V, F, kPanels, kRows>(left < step ? left : step, task,
-                                            row, panel, row == task.first_row);
+  const int rows = task.last_row - task.first_row;
+  const int step = EvenTile(rows, kRows);
+  const size_t tiles = (rows + step - 1) / step;
+  const size_t panel_bytes = task.weights->panel_bytes;
+  FloatTile tile = {.task = &task, .row = task.first_row, .panel = panel};
+  tile.ahead = kPanels * panel_bytes;
+  tile.ahead_step = (F::kBytes + tiles - 1) / tiles;
+  for (; tile.row < task.last_row; tile.row += step) {
+    const int left = task.last_row - tile.row;
+    MultiplyFloatRows<V, F, kPanels, kRows>(left < step ? left : step, tile);
+    tile.ahead += panel_bytes / tiles;
   }
 }
 
 template <class V, class F>
 void GemmFloats(const GemmTask& task) {
+  // One or two rows against two panels would wait for their sums.
+  constexpr int kFew = 2;
   int panel = task.first_panel;
-  for (; panel + 2 <= task.last_panel; panel += 2) {
-    MultiplyFloatPanels<V, F, 2>(task, panel);
+  for (; task.last_row - task.first_row <= kFew && panel + 4 <= task.last_panel;
+       panel += 4) {
+    MultiplyFloatPanels<V, F, 4, kFew>(task, panel);
   }
-  if (panel < task.last_panel) MultiplyFloatPanels<V, F, 1>(task, panel);
+  for (; panel + 2 <= task.last_panel; panel += 2) {
+    MultiplyFloatPanels<V, F, 2, F::kRows>(task, panel);
+  }
+  if (panel < task.last_panel) {
+    MultiplyFloatPanels<V, F, 1, F::kRows>(task, panel);
+  }
 }
 
 }  // namespace penstock

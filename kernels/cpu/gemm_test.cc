@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/cpu/half.h"
 #include "kernels/cpu/kernel_test_support.h"
 #include "kernels/cpu/weight_packer.h"
 
@@ -25,8 +27,9 @@ int DepthOf(TensorType type, int blocks) {
 
 // A packed matrix that owns its bytes.
 struct Packed {
-  Packed(const std::vector<ColumnSource>& columns, int terms) {
-    WeightPacker packer(columns, terms);
+  Packed(const std::vector<ColumnSource>& columns, int terms,
+         bool bfloats = true) {
+    WeightPacker packer(columns, terms, bfloats);
     bytes.resize(packer.bytes());
     matrix = packer.shape();
     for (int panel = 0; panel < matrix.panels; ++panel) {
@@ -70,7 +73,14 @@ void Multiply(const KernelTable& kernels, const PanelMatrix& matrix,
   kernels.gemm(task);
 }
 
-bool Quantised(TensorType type) { return Traits(type).block_elements > 1; }
+// An input as matrices of that type see it.
+double InputAt(TensorType type, const TestActivations& x, int row, int k,
+               int terms) {
+  if (Traits(type).block_elements > 1) return x.At(row, k, terms);
+  const size_t at = size_t(row) * x.view.depth + k;
+  return type == TensorType::kBF16 ? Bfloat16ToFloat(x.view.bfloats[at])
+                                   : x.view.values[at];
+}
 
 // Against a sum in double over exactly dequantised weights and the activations
 // as the kernel sees them.
@@ -84,10 +94,7 @@ void ExpectProduct(const TestTensor& weights, const TestActivations& x,
     for (int m = 0; m < rows; ++m) {
       double sum = 0, size = 0;
       for (int k = 0; k < depth; ++k) {
-        const double term =
-            w[k] * (Quantised(weights.view.type)
-                        ? x.At(m, k, terms)
-                        : double{x.view.values[size_t(m) * depth + k]});
+        const double term = w[k] * InputAt(weights.view.type, x, m, k, terms);
         sum += term;
         size += std::fabs(term);
       }
@@ -285,6 +292,98 @@ TEST_P(GemmTest, GatesAndAdds) {
     for (size_t i = 0; i < biased.size(); ++i) {
       EXPECT_EQ(biased[i], ups[i] + bias[i % kColumns]);
     }
+  }
+}
+
+// Inputs in F32: what is left of a sum in double is the rounding of sums alone.
+TEST(Bfloat16GemmTest, TakesInputsExactlyWhereAskedTo) {
+  constexpr int kColumns = 32, kDepth = 96, kRows = 9;
+  const TestTensor weights(TensorType::kBF16, kColumns, kDepth, 1);
+  const Packed packed(RowsOf(weights), 1, false);
+  ASSERT_EQ(packed.matrix.format, PanelFormat::kExactBfloat16);
+  std::vector<float> reference;
+  for (CpuPath path : TestablePaths()) {
+    const KernelTable& kernels = *FindKernels(path);
+    SCOPED_TRACE(kernels.name);
+    TestActivations x(kRows, kDepth, 1);
+    QuantizeRows(kernels, TestNumbers(2).Vector(kRows * kDepth), x.view);
+    std::vector<float> y(kRows * kColumns);
+    Multiply(kernels, packed.matrix, x.view, 0, kRows, Epilogue::kStore, y,
+             kColumns);
+    std::vector<float> w(kDepth);
+    for (int n = 0; n < kColumns; ++n) {
+      DequantizeRow(weights.view, n, absl::MakeSpan(w));
+      for (int m = 0; m < kRows; ++m) {
+        double sum = 0;
+        for (int k = 0; k < kDepth; ++k) {
+          sum += double{w[k]} * x.view.values[m * kDepth + k];
+        }
+        EXPECT_NEAR(y[m * kColumns + n], sum, 1e-5);
+      }
+    }
+    if (reference.empty()) reference = y;
+    EXPECT_TRUE(SameBits(y, reference));
+  }
+}
+
+// Instructions take denormals for zeros, other paths do not: none must arise,
+// of operands or of products and sums.
+TEST(Bfloat16GemmTest, TinyNumbersAreTheSameBitsOnEveryPath) {
+  constexpr int kColumns = 16, kDepth = 64, kRows = 3;
+  TestTensor weights(TensorType::kBF16, kColumns, kDepth, 1);
+  TestNumbers numbers(2);
+  // Columns from 2^-40 down to denormals, rows of three sizes.
+  for (int i = 0; i < kColumns * kDepth; ++i) {
+    const uint16_t number = FloatToBfloat16(
+        std::ldexp(numbers.Between(-2, 2), -40 - 6 * (i / kDepth)));
+    std::memcpy(&weights.bytes[2 * i], &number, 2);
+  }
+  std::vector<float> values(kRows * kDepth);
+  for (int i = 0; i < kRows * kDepth; ++i) {
+    values[i] = std::ldexp(numbers.Between(-2, 2), 8 - 36 * (i / kDepth));
+  }
+  const Packed packed(RowsOf(weights), 1);
+  std::vector<float> reference;
+  for (CpuPath path : TestablePaths()) {
+    const KernelTable& kernels = *FindKernels(path);
+    SCOPED_TRACE(kernels.name);
+    TestActivations x(kRows, kDepth, 1);
+    QuantizeRows(kernels, values, x.view);
+    std::vector<float> y(kRows * kColumns);
+    Multiply(kernels, packed.matrix, x.view, 0, kRows, Epilogue::kStore, y,
+             kColumns);
+    for (float sum : y) {
+      EXPECT_TRUE(sum == 0 || std::isnormal(sum)) << sum;
+    }
+    if (reference.empty()) reference = y;
+    EXPECT_TRUE(SameBits(y, reference));
+  }
+}
+
+// Of a pair the second number counts first: 2^24 - 2^24 + 1 is 1, and
+// 2^24 + 1 - 2^24 is 0 when each sum is rounded.
+TEST(Bfloat16GemmTest, SumsAreRoundedInTheOrderOfTheInstruction) {
+  constexpr int kDepth = 32;
+  TestTensor weights(TensorType::kBF16, 2, kDepth, 1);
+  std::vector<float> numbers(2 * kDepth);
+  numbers[1] = numbers[kDepth + 1] = 0x1p24f;
+  numbers[3] = numbers[kDepth + 2] = -0x1p24f;
+  numbers[2] = numbers[kDepth + 3] = 1;
+  for (int i = 0; i < 2 * kDepth; ++i) {
+    const uint16_t number = FloatToBfloat16(numbers[i]);
+    std::memcpy(&weights.bytes[2 * i], &number, 2);
+  }
+  const Packed packed(RowsOf(weights), 1);
+  for (CpuPath path : TestablePaths()) {
+    const KernelTable& kernels = *FindKernels(path);
+    SCOPED_TRACE(kernels.name);
+    TestActivations x(1, kDepth, 1);
+    QuantizeRows(kernels, std::vector<float>(kDepth, 1.0f), x.view);
+    std::vector<float> y(kPanelColumns);
+    Multiply(kernels, packed.matrix, x.view, 0, 1, Epilogue::kStore, y,
+             kPanelColumns);
+    EXPECT_EQ(y[0], 1);
+    EXPECT_EQ(y[1], 0);
   }
 }
 

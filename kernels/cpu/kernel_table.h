@@ -26,6 +26,8 @@ inline constexpr int kAttentionSplit = 256;
 //            i is element 4 * i + e of the block, the high one that + 16
 //   bytes    [depth / 32][8 quads][16 columns][4] bytes
 //   numbers  [depth][16 columns]
+//   pairs    [depth / 2][16 columns][2] of BF16, without those under
+//            kLeastBfloat
 // followed, for nibbles and bytes, by a plane of scales, and one of minima
 // where the format has them, [depth / group][16 columns]. An element is
 // scale * (stored - zero_point) + minimum.
@@ -41,9 +43,15 @@ enum class PanelFormat : uint8_t {
   kFineNibblesMin,  // Q2_K
   kFineBytes,       // Q6_K
   kHalf,
-  kBfloat16,
+  kBfloat16,       // pairs, on inputs in BF16
+  kExactBfloat16,  // numbers, on inputs in F32
   kFloat,
 };
+
+// Numbers of smaller magnitude count as zero where BF16 meets BF16: products
+// and their sums are multiples of 2^-124 then, and never denormal, which
+// instructions treat in different ways.
+inline constexpr float kLeastBfloat = 0x1p-55f;
 
 struct PanelTraits {
   int group;         // elements along K that share a scale; 0: numbers
@@ -68,6 +76,7 @@ inline constexpr PanelTraits kPanelTraits[] = {
     {16, false, true, false, 64, 4},    // kFineBytes
     {0, false, false, false, 0, 2},     // kHalf
     {0, false, false, false, 0, 2},     // kBfloat16
+    {0, false, false, false, 0, 2},     // kExactBfloat16
     {0, false, false, false, 0, 4},     // kFloat
 };
 
@@ -99,6 +108,9 @@ struct Activations {
   // [rows][terms][depth / 16], of the quants; null: no matrix has such groups.
   int32_t* half_sums = nullptr;
   float* values = nullptr;  // [rows][depth]; null: no matrix takes them
+  // [rows][depth], to the nearest BF16, ties to even; null: no matrix takes
+  // them.
+  uint16_t* bfloats = nullptr;
 };
 
 // What becomes of a sum r, bias included.
@@ -111,7 +123,8 @@ enum class Epilogue : uint8_t {
 
 // y[rows][columns] = x * weights^T for a range of panels. A row's result is the
 // same bits for every range of rows and panels: each column is summed block by
-// block along the depth, in order, and two terms are added last.
+// block along the depth, in order, and two terms are added last. Of a pair the
+// second product is added first, as vdpbf16ps does, and each sum is rounded.
 struct GemmTask {
   const PanelMatrix* weights = nullptr;
   const Activations* x = nullptr;
@@ -247,5 +260,6 @@ const KernelTable& ScalarKernels();
 // Defined on x86-64 only; callable where the processor has the instructions.
 const KernelTable& Avx2Kernels();
 const KernelTable& Avx512Kernels();
+const KernelTable& Avx512Bf16Kernels();
 
 }  // namespace penstock

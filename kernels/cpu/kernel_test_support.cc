@@ -155,7 +155,8 @@ TestActivations::TestActivations(int rows, int depth, int terms)
       scaled_sums_(scales_.size()),
       values_(size_t(rows) * depth),
       sums_(scales_.size()),
-      half_sums_(2 * scales_.size()) {
+      half_sums_(2 * scales_.size()),
+      bfloats_(values_.size()) {
   view.depth = depth;
   view.terms = terms;
   view.quants = quants_.data();
@@ -164,6 +165,7 @@ TestActivations::TestActivations(int rows, int depth, int terms)
   view.scaled_sums = scaled_sums_.data();
   view.half_sums = half_sums_.data();
   view.values = values_.data();
+  view.bfloats = bfloats_.data();
 }
 
 double TestActivations::At(int row, int k, int terms) const {
@@ -177,7 +179,8 @@ double TestActivations::At(int row, int k, int terms) const {
 
 std::vector<CpuPath> TestablePaths() {
   std::vector<CpuPath> paths = {CpuPath::kScalar};
-  for (CpuPath path : {CpuPath::kAvx2, CpuPath::kAvx512}) {
+  for (CpuPath path :
+       {CpuPath::kAvx2, CpuPath::kAvx512, CpuPath::kAvx512Bf16}) {
     if (FindKernels(path) != nullptr) {
       paths.push_back(path);
     } else {

@@ -58,6 +58,7 @@ struct TestActivations {
   std::vector<int8_t> quants_;
   std::vector<float> scales_, scaled_sums_, values_;
   std::vector<int32_t> sums_, half_sums_;
+  std::vector<uint16_t> bfloats_;
 };
 
 // The paths that this machine can run, the scalar one first. Says on stdout

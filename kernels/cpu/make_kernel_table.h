@@ -30,6 +30,7 @@ constexpr void (*kGemms[])(const GemmTask& task) = {
     GemmQuants<V, PanelFormat::kFineBytes>,
     GemmFloats<V, HalfPanels<V>>,
     GemmFloats<V, Bfloat16Panels<V>>,
+    GemmFloats<V, ExactBfloat16Panels<V>>,
     GemmFloats<V, FloatPanels<V>>,
 };
 

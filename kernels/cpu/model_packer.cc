@@ -11,7 +11,7 @@ namespace {
 
 // To be raised when the same tensors are packed into other bytes and no shape
 // shows it: packed weights outlive the program.
-constexpr uint64_t kLayoutVersion = 1;
+constexpr uint64_t kLayoutVersion = 2;
 
 std::vector<ColumnSource> Rows(const TensorView& tensor,
                                const HeadOrder& order) {
@@ -42,7 +42,7 @@ void ModelPacker::AddMatrix(const TensorView& tensor, int terms,
                             PanelMatrix* target, const TensorView& bias,
                             const HeadOrder& order) {
   if (!tensor.present()) return;
-  Add(WeightPacker(Rows(tensor, order), terms), target);
+  Add(WeightPacker(Rows(tensor, order), terms, bfloats_), target);
   *target = packers_.back().shape();
   if (!bias.present()) return;
   CHECK(bias.cols() == tensor.rows()) << bias.name;
@@ -67,7 +67,7 @@ void ModelPacker::AddGated(const TensorView& gate, const TensorView& up,
       }
     }
   }
-  Add(WeightPacker(std::move(columns), terms), target);
+  Add(WeightPacker(std::move(columns), terms, bfloats_), target);
   *target = packers_.back().shape();
 }
 

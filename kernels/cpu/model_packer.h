@@ -29,6 +29,9 @@ struct HeadOrder {
 // targets as they are. Targets must stay where they are; tensors outlive this.
 class ModelPacker {
  public:
+  // `bfloats`: as WeightPacker's.
+  explicit ModelPacker(bool bfloats) : bfloats_(bfloats) {}
+
   void AddMatrix(const TensorView& tensor, int terms, PanelMatrix* target,
                  const TensorView& bias = {}, const HeadOrder& order = {});
   // In floats, whatever the type.
@@ -59,6 +62,7 @@ class ModelPacker {
   void Add(WeightPacker packer, PanelMatrix* target);
   void WriteVectors();
 
+  const bool bfloats_;
   std::vector<WeightPacker> packers_;
   std::vector<PanelMatrix*> targets_;  // of packers_
   std::vector<Vector> vectors_;

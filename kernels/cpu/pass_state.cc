@@ -32,6 +32,7 @@ void ForEachMatrix(const CpuLayer& layer, Visit visit) {
 Activations RowsFrom(const Activations& x, int row) {
   Activations rows = x;
   if (x.values != nullptr) rows.values += size_t(row) * x.depth;
+  if (x.bfloats != nullptr) rows.bfloats += size_t(row) * x.depth;
   if (x.terms == 0) return rows;
   const size_t blocks = size_t(row) * x.terms * x.depth / kScaleDepth;
   rows.quants += blocks * kScaleDepth;
@@ -69,16 +70,19 @@ Activations PassState::LayOutActivations(
     absl::Span<const PanelMatrix* const> uses) {
   Activations x;
   x.depth = depth;
-  bool floats = false, halves = false;
+  bool floats = false, bfloats = false, halves = false;
   for (const PanelMatrix* matrix : uses) {
     if (TakesQuants(matrix->format)) {
       x.terms = std::max(x.terms, matrix->terms);
       halves |= TraitsOf(matrix->format).group < kScaleDepth;
+    } else if (matrix->format == PanelFormat::kBfloat16) {
+      bfloats = true;
     } else {
       floats = true;
     }
   }
   if (floats) x.values = carver.Take<float>(rows * depth);
+  if (bfloats) x.bfloats = carver.Take<uint16_t>(rows * depth);
   if (x.terms == 0) return x;
   const size_t blocks = rows * x.terms * depth / kScaleDepth;
   x.quants = carver.Take<int8_t>(blocks * kScaleDepth);

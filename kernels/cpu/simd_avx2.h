@@ -12,6 +12,7 @@ namespace penstock {
 struct SimdAvx2 {
   static constexpr const char* kName = "avx2";
   static constexpr int kTileRows = 4;
+  static constexpr int kFloatTileRows = 4;
   static constexpr int kQueryTile = 2;
 
   struct F32 {
@@ -59,6 +60,13 @@ struct SimdAvx2 {
   static F32 Abs(F32 a) {
     const __m256 sign = _mm256_set1_ps(-0.0f);
     return {_mm256_andnot_ps(sign, a.low), _mm256_andnot_ps(sign, a.high)};
+  }
+  static F32 DropBelow(float least, F32 a) {
+    const F32 size = Abs(a);
+    const __m256 limit = _mm256_set1_ps(least);
+    return {
+        _mm256_and_ps(a.low, _mm256_cmp_ps(size.low, limit, _CMP_NLT_UQ)),
+        _mm256_and_ps(a.high, _mm256_cmp_ps(size.high, limit, _CMP_NLT_UQ))};
   }
   static F32 KeepFirst(int count, F32 a, F32 b) {
     const __m256i limit = _mm256_set1_epi32(count);
@@ -200,12 +208,26 @@ struct SimdAvx2 {
             acc.high, _mm256_madd_epi16(_mm256_maddubs_epi16(w.high, x), one))};
   }
 
+  static F32 DotBfloats(F32 acc, Bytes w, Quad x) {
+    const F32 odd = {OddBfloats(w.low), OddBfloats(w.high)};
+    const F32 even = {EvenBfloats(w.low), EvenBfloats(w.high)};
+    const __m256 x_odd = OddBfloats(x), x_even = EvenBfloats(x);
+    return Fma(even, {x_even, x_even}, Fma(odd, {x_odd, x_odd}, acc));
+  }
+
   // Inlined at once: the compiler takes calls that only prefetch for useless.
   [[gnu::always_inline]] static void Prefetch(const void* p) {
     _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
   }
 
  private:
+  static __m256 EvenBfloats(__m256i a) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(a, 16));
+  }
+  static __m256 OddBfloats(__m256i a) {
+    return _mm256_castsi256_ps(
+        _mm256_and_si256(a, _mm256_set1_epi32(int32_t(0xffff0000))));
+  }
   static __m128i Load128(const uint16_t* p) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   }

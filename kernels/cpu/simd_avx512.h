@@ -7,11 +7,13 @@
 
 namespace penstock {
 
-// The operations of SimdScalar in AVX-512 (F, BW, VL, VNNI). For sources that
-// are compiled for it only.
-struct SimdAvx512 {
-  static constexpr const char* kName = "avx512";
+// The operations of SimdScalar in AVX-512 (F, BW, VL, VNNI; BF16 if kBf16). For
+// sources that are compiled for it only.
+template <bool kBf16>
+struct SimdAvx512Of {
+  static constexpr const char* kName = kBf16 ? "avx512_bf16" : "avx512";
   static constexpr int kTileRows = 6;
+  static constexpr int kFloatTileRows = 8;
   static constexpr int kQueryTile = 6;
 
   using F32 = __m512;
@@ -31,6 +33,10 @@ struct SimdAvx512 {
   static F32 Max(F32 a, F32 b) { return _mm512_max_ps(a, b); }
   static F32 Min(F32 a, F32 b) { return _mm512_min_ps(a, b); }
   static F32 Abs(F32 a) { return _mm512_abs_ps(a); }
+  static F32 DropBelow(float least, F32 a) {
+    return _mm512_maskz_mov_ps(
+        _mm512_cmp_ps_mask(Abs(a), Set(least), _CMP_NLT_UQ), a);
+  }
   static F32 KeepFirst(int count, F32 a, F32 b) {
     const int clamped = count < 0 ? 0 : count > 16 ? 16 : count;
     return _mm512_mask_mov_ps(b, static_cast<__mmask16>((1u << clamped) - 1),
@@ -162,12 +168,28 @@ struct SimdAvx512 {
     return _mm512_dpbusd_epi32(acc, w, x);
   }
 
+  static F32 DotBfloats(F32 acc, Bytes w, Quad x) {
+    if constexpr (kBf16) {
+      return _mm512_dpbf16_ps(acc, (__m512bh)w, (__m512bh)x);
+    } else {
+      return Fma(EvenBfloats(w), EvenBfloats(x),
+                 Fma(OddBfloats(w), OddBfloats(x), acc));
+    }
+  }
+
   // Inlined at once: the compiler takes calls that only prefetch for useless.
   [[gnu::always_inline]] static void Prefetch(const void* p) {
     _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
   }
 
  private:
+  static F32 EvenBfloats(__m512i a) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(a, 16));
+  }
+  static F32 OddBfloats(__m512i a) {
+    return _mm512_castsi512_ps(
+        _mm512_and_si512(a, _mm512_set1_epi32(int32_t(0xffff0000))));
+  }
   static __m128i Load128(const uint8_t* p) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   }
@@ -176,5 +198,8 @@ struct SimdAvx512 {
     return _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1));
   }
 };
+
+using SimdAvx512 = SimdAvx512Of<false>;
+using SimdAvx512Bf16 = SimdAvx512Of<true>;
 
 }  // namespace penstock

@@ -16,6 +16,7 @@ struct SimdScalar {
   static constexpr const char* kName = "scalar";
   // Tile shapes: they change speed, never results.
   static constexpr int kTileRows = 2;
+  static constexpr int kFloatTileRows = 2;
   static constexpr int kQueryTile = 2;
 
   struct F32 {
@@ -78,6 +79,11 @@ struct SimdScalar {
   }
   static F32 Abs(const F32& a) {
     return Map([&](int i) { return std::fabs(a.lane[i]); });
+  }
+  // Zero where |a| < least.
+  static F32 DropBelow(float least, const F32& a) {
+    return Map(
+        [&](int i) { return std::fabs(a.lane[i]) < least ? 0 : a.lane[i]; });
   }
   // The first `count` lanes of a, the others of b.
   static F32 KeepFirst(int count, const F32& a, const F32& b) {
@@ -211,6 +217,23 @@ struct SimdScalar {
   // The same where every byte of w is under 128.
   static I32 DotSmall(const I32& acc, const Bytes& w, const Quad& x) {
     return Dot(acc, w, x);
+  }
+
+  // acc + the products of each lane's two BF16 numbers with the quad's: the
+  // second is added first, each sum is rounded. Precondition: no sum is
+  // denormal.
+  static F32 DotBfloats(const F32& acc, const Bytes& w, const Quad& x) {
+    uint16_t pair[2], numbers[32];
+    std::memcpy(pair, &x, sizeof pair);
+    std::memcpy(numbers, &w, sizeof numbers);
+    return Map([&](int i) {
+      float sum = acc.lane[i];
+      for (int e = 1; e >= 0; --e) {
+        sum = std::fma(Bfloat16ToFloat(numbers[2 * i + e]),
+                       Bfloat16ToFloat(pair[e]), sum);
+      }
+      return sum;
+    });
   }
 
   static void Prefetch(const void*) {}

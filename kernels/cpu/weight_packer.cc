@@ -1,6 +1,7 @@
 #include "kernels/cpu/weight_packer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -12,7 +13,7 @@
 namespace penstock {
 namespace {
 
-PanelFormat FormatOf(TensorType type) {
+PanelFormat FormatOf(TensorType type, bool bfloats) {
   switch (type) {
     case TensorType::kQ4_0:
       return PanelFormat::kNibbles;
@@ -39,7 +40,7 @@ PanelFormat FormatOf(TensorType type) {
     case TensorType::kF16:
       return PanelFormat::kHalf;
     case TensorType::kBF16:
-      return PanelFormat::kBfloat16;
+      return bfloats ? PanelFormat::kBfloat16 : PanelFormat::kExactBfloat16;
     case TensorType::kF32:
       return PanelFormat::kFloat;
   }
@@ -83,26 +84,37 @@ const PanelTraits& TraitsOf(PanelFormat format) {
 
 bool TakesQuants(PanelFormat format) { return TraitsOf(format).group != 0; }
 
-WeightPacker::WeightPacker(std::vector<ColumnSource> columns, int terms)
-    : WeightPacker(std::move(columns), terms, false) {}
-
-WeightPacker WeightPacker::OfFloats(std::vector<ColumnSource> columns) {
-  return WeightPacker(std::move(columns), 1, true);
-}
-
 WeightPacker::WeightPacker(std::vector<ColumnSource> columns, int terms,
-                           bool floats)
+                           bool bfloats)
     : columns_(std::move(columns)) {
   const TensorView* first = nullptr;
-  bool one_type = !floats;
+  bool one_type = true;
+  for (const ColumnSource& column : columns_) {
+    if (column.tensor == nullptr) continue;
+    if (first == nullptr) first = column.tensor;
+    one_type &= column.tensor->type == first->type;
+  }
+  CHECK(first != nullptr);
+  LayOut(one_type ? FormatOf(first->type, bfloats) : PanelFormat::kFloat,
+         terms);
+}
+
+WeightPacker WeightPacker::OfFloats(std::vector<ColumnSource> columns) {
+  WeightPacker packer;
+  packer.columns_ = std::move(columns);
+  packer.LayOut(PanelFormat::kFloat, 1);
+  return packer;
+}
+
+void WeightPacker::LayOut(PanelFormat format, int terms) {
+  const TensorView* first = nullptr;
   for (const ColumnSource& column : columns_) {
     if (column.tensor == nullptr) continue;
     if (first == nullptr) first = column.tensor;
     CHECK(column.tensor->cols() == first->cols());
-    one_type &= column.tensor->type == first->type;
   }
   CHECK(first != nullptr && first->cols() % kScaleDepth == 0);
-  shape_.format = one_type ? FormatOf(first->type) : PanelFormat::kFloat;
+  shape_.format = format;
   shape_.depth = static_cast<int>(first->cols());
   shape_.panels =
       static_cast<int>((columns_.size() + kPanelColumns - 1) / kPanelColumns);
@@ -129,6 +141,8 @@ void WeightPacker::PackPanel(int panel, uint8_t* out) const {
   std::memset(out, 0, shape_.panel_bytes);
   if (TakesQuants(shape_.format)) {
     PackQuants(panel, out);
+  } else if (shape_.format == PanelFormat::kBfloat16) {
+    PackPairs(panel, out);
   } else if (TraitsOf(shape_.format).element_bytes == 2) {
     PackHalves(panel, out);
   } else {
@@ -172,6 +186,22 @@ void WeightPacker::PackHalves(int panel, uint8_t* out) const {
         RowBytes(*column.tensor, column.row);
     for (int k = 0; k < shape_.depth; ++k) {
       std::memcpy(out + 2 * (size_t{kPanelColumns} * k + c), &stored[2 * k], 2);
+    }
+  }
+}
+
+void WeightPacker::PackPairs(int panel, uint8_t* out) const {
+  for (int c = 0; c < kPanelColumns; ++c) {
+    const ColumnSource column = Column(panel * kPanelColumns + c);
+    if (column.tensor == nullptr) continue;
+    const absl::Span<const uint8_t> stored =
+        RowBytes(*column.tensor, column.row);
+    for (int k = 0; k < shape_.depth; ++k) {
+      uint16_t number;
+      std::memcpy(&number, &stored[2 * k], 2);
+      if (std::fabs(Bfloat16ToFloat(number)) < kLeastBfloat) continue;
+      const size_t pair = size_t{kPanelColumns} * (k / 2) + c;
+      std::memcpy(out + 4 * pair + k % 2 * 2, &number, 2);
     }
   }
 }

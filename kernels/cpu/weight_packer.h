@@ -21,13 +21,14 @@ struct ColumnSource {
 
 // A matrix to be packed. Columns may come from several tensors, in any order.
 // If their types differ, the matrix is packed as F32. Packed weights are
-// exactly the stored ones.
+// exactly the stored ones, save those of BF16 under kLeastBfloat.
 class WeightPacker {
  public:
   // `terms`: of quantised activations, see PanelMatrix. Precondition: `columns`
   // is not empty, every tensor has the same depth, a multiple of 32, and
-  // outlives the packer.
-  WeightPacker(std::vector<ColumnSource> columns, int terms);
+  // outlives the packer. `bfloats`: weights in BF16 multiply inputs in BF16.
+  WeightPacker(std::vector<ColumnSource> columns, int terms,
+               bool bfloats = true);
   // The same packed as F32 whatever the types.
   static WeightPacker OfFloats(std::vector<ColumnSource> columns);
 
@@ -40,10 +41,12 @@ class WeightPacker {
   void PackPanel(int panel, uint8_t* out) const;
 
  private:
-  WeightPacker(std::vector<ColumnSource> columns, int terms, bool floats);
+  WeightPacker() = default;
+  void LayOut(PanelFormat format, int terms);
   ColumnSource Column(int index) const;
   void PackQuants(int panel, uint8_t* out) const;
   void PackHalves(int panel, uint8_t* out) const;
+  void PackPairs(int panel, uint8_t* out) const;
   void PackFloats(int panel, uint8_t* out) const;
 
   std::vector<ColumnSource> columns_;

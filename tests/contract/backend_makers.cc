@@ -73,7 +73,8 @@ BackendMaker MakeExactCpu(CpuPath path, int threads) {
 
 std::vector<CpuPath> CpuPaths() {
   std::vector<CpuPath> paths = {CpuPath::kScalar};
-  for (CpuPath path : {CpuPath::kAvx2, CpuPath::kAvx512}) {
+  for (CpuPath path :
+       {CpuPath::kAvx2, CpuPath::kAvx512, CpuPath::kAvx512Bf16}) {
     if (FindKernels(path) != nullptr) paths.push_back(path);
   }
   return paths;

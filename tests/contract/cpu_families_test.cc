@@ -65,14 +65,28 @@ TEST_P(CpuFamiliesTest, LogProbabilitiesAreThoseOfTransformers) {
   EXPECT_LE(largest, 5e-3);
 }
 
-// Quantised weights, against the oracle with the same ones.
-TEST_P(CpuFamiliesTest, QuantisedWeightsAreThoseOfTheOracle) {
-  for (TensorType type : {TensorType::kQ8_0, TensorType::kQ4_1}) {
+// Other weights, against the oracle with the same ones.
+TEST_P(CpuFamiliesTest, ConvertedWeightsAreThoseOfTheOracle) {
+  for (TensorType type :
+       {TensorType::kQ8_0, TensorType::kQ4_1, TensorType::kBF16}) {
     const std::unique_ptr<ModelFile> model = Open({.weights = type});
     const Transcript ours = Run(MakeExactCpu(CpuPath::kAuto, 2), *model);
     const Transcript expected = Run(MakeOracle(), *model);
     EXPECT_LE(LogprobErrors(ours, expected).back(), 1e-2) << Traits(type).name;
   }
+}
+
+// 8 bits of each input. The median: in rows near a tie, another expert is
+// chosen.
+TEST_P(CpuFamiliesTest, Bfloat16WeightsTakeInputsInBfloat16) {
+  const std::unique_ptr<ModelFile> model = Open({.weights = TensorType::kBF16});
+  const Transcript ours = Run(MakeCpu(CpuPath::kAuto), *model);
+  const std::vector<double> errors =
+      LogprobErrors(ours, Run(MakeOracle(), *model));
+  std::cout << absl::StreamFormat("%-18s %.1e\n", GetParam(),
+                                  errors[errors.size() / 2]);
+  EXPECT_LE(errors[errors.size() / 2], 3e-2);
+  ExpectSame(Run(MakeCpu(CpuPath::kScalar), *model, 7), ours);
 }
 
 TEST_P(CpuFamiliesTest, PathsThreadsAndChunksChangeNoBit) {
