@@ -63,6 +63,16 @@ absl::Duration StepTimes::Predict(const StepSize& work) const {
   return absl::Seconds(Sum(TermsOf(work)));
 }
 
+StepCosts StepTimes::costs() const {
+  if (observed_ == 0) return {};
+  Terms seconds = guess_;
+  for (int i = 0; i < kTerms; ++i) seconds[i] *= factors_[i];
+  return {.step = seconds[0],
+          .row = seconds[1],
+          .pair = seconds[2],
+          .sample = seconds[3]};
+}
+
 void StepTimes::Observe(const StepSize& work, absl::Duration took) {
   const Terms terms = TermsOf(work);
   const double predicted = Sum(terms);

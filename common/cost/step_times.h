@@ -5,6 +5,7 @@
 
 #include "absl/time/time.h"
 #include "common/cost/cost_model.h"
+#include "common/peer/worker_report.h"
 
 namespace penstock {
 
@@ -35,6 +36,8 @@ class StepTimes {
   explicit StepTimes(const CostCoefficients& guess);
 
   absl::Duration Predict(const StepSize& work) const;
+  // The line itself; all zero before a step was measured.
+  StepCosts costs() const;
 
   // A step took so long. One that waited for the processor moves the line a
   // little only, unless several do in a row. Nothing happens for no work or no

@@ -119,6 +119,23 @@ TEST(StepTimesTest, AccidentsMoveItLittle) {
   }
 }
 
+TEST(StepTimesTest, TellsTheLineOnceItIsMeasured) {
+  const Machine machine{3, 0.3, 2e-5, 0.4};
+  StepTimes times({});
+  EXPECT_EQ(times.costs(), StepCosts{});
+  for (int i = 0; i < 50; ++i) {
+    for (const StepSize& work :
+         {Chunk(256, 0), Chunk(64, 4000), Decodes(1, 400), Decodes(16, 400)}) {
+      times.Observe(work, machine.Time(work));
+    }
+  }
+  const StepCosts costs = times.costs();
+  EXPECT_NEAR(costs.step, 3e-3, 1e-3);
+  EXPECT_NEAR(costs.row, 0.3e-3, 0.1e-3);
+  EXPECT_NEAR(costs.pair, 2e-8, 1e-8);
+  EXPECT_NEAR(costs.row + costs.sample, 0.7e-3, 0.1e-3);
+}
+
 TEST(StepTimesTest, NothingIsLearnedFromNothing) {
   StepTimes times({});
   const absl::Duration before = times.Predict(Chunk(10, 0));

@@ -133,6 +133,7 @@ std::optional<std::vector<BlockHold>> EngineLoop::TryReserve(int count,
 EngineLoad EngineLoop::load() const {
   EngineLoad load;
   load.step_time = step_time_;
+  load.costs = step_times_.costs();
   for (const auto& [id, entry] : entries_) {
     if (entry.parked) continue;
     ++(entry.running ? load.running : load.waiting);

@@ -93,6 +93,7 @@ struct EngineLoad {
   int running = 0;
   int queued_tokens = 0;  // to prefill
   absl::Duration step_time;
+  StepCosts costs = {};  // by the steps so far
 };
 
 // Continuous batching over one backend: drains its events, asks the policy,

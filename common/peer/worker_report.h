@@ -36,6 +36,18 @@ struct WorkerInfo {
 
 enum class WorkerHealth { kLoading, kReady, kDraining, kFailed };
 
+// Seconds that a worker's steps take, as measured: any step, and for each of
+// its rows, of its pairs of a row and a position before it (attention), and of
+// its rows that are sampled. All zero: not known yet.
+struct StepCosts {
+  double step = 0;
+  double row = 0;
+  double pair = 0;
+  double sample = 0;
+
+  friend bool operator==(const StepCosts&, const StepCosts&) = default;
+};
+
 // Heartbeat, each 500 ms and at once on a change of health.
 struct WorkerLoad {
   WorkerHealth health = WorkerHealth::kLoading;
@@ -45,6 +57,7 @@ struct WorkerLoad {
   int free_blocks = 0;    // free or evictable
   int total_blocks = 0;
   absl::Duration step_time;  // recent, smoothed
+  StepCosts costs = {};
 };
 
 // Prefix cache changes, sequenced per incarnation from 1 without gaps.

@@ -13,6 +13,8 @@
 namespace penstock {
 namespace {
 
+constexpr double kMaxStepCost = 3600;  // seconds
+
 using penstock::FromProto;
 using penstock::ToProto;
 
@@ -93,6 +95,31 @@ absl::StatusOr<WorkerHealth> FromProto(v1::WorkerHealth health) {
   }
 }
 
+v1::StepCosts ToProto(const StepCosts& costs) {
+  v1::StepCosts proto;
+  proto.set_step(costs.step);
+  proto.set_row(costs.row);
+  proto.set_pair(costs.pair);
+  proto.set_sample(costs.sample);
+  return proto;
+}
+
+absl::StatusOr<StepCosts> FromProto(const v1::StepCosts& proto) {
+  const std::pair<const char*, double> named[] = {
+      {"load.costs.step", proto.step()},
+      {"load.costs.row", proto.row()},
+      {"load.costs.pair", proto.pair()},
+      {"load.costs.sample", proto.sample()}};
+  for (const auto& [field, seconds] : named) {
+    if (seconds >= 0 && seconds <= kMaxStepCost) continue;
+    return Refuse(field, absl::StrCat("is ", seconds, " seconds"));
+  }
+  return StepCosts{.step = proto.step(),
+                   .row = proto.row(),
+                   .pair = proto.pair(),
+                   .sample = proto.sample()};
+}
+
 v1::WorkerLoad ToProto(const WorkerLoad& load) {
   v1::WorkerLoad proto;
   proto.set_health(ToProto(load.health));
@@ -102,6 +129,7 @@ v1::WorkerLoad ToProto(const WorkerLoad& load) {
   proto.set_free_blocks(load.free_blocks);
   proto.set_total_blocks(load.total_blocks);
   proto.set_step_time_us(ToWireMicros(load.step_time));
+  if (load.costs != StepCosts{}) *proto.mutable_costs() = ToProto(load.costs);
   return proto;
 }
 
@@ -120,6 +148,7 @@ absl::StatusOr<WorkerLoad> FromProto(const v1::WorkerLoad& proto) {
                    WireCount("load.total_blocks", proto.total_blocks()));
   ASSIGN_OR_RETURN(load.step_time,
                    WireMicros("load.step_time_us", proto.step_time_us()));
+  ASSIGN_OR_RETURN(load.costs, FromProto(proto.costs()));
   return load;
 }
 

@@ -1,5 +1,6 @@
 #include "common/rpc/worker_wire.h"
 
+#include <cmath>
 #include <string>
 #include <utility>
 #include <variant>
@@ -86,7 +87,14 @@ TEST(WorkerWireTest, InfoRefusesWhatCannotBe) {
 TEST(WorkerWireTest, LoadRoundTripsInEveryHealth) {
   for (WorkerHealth health : {WorkerHealth::kLoading, WorkerHealth::kReady,
                               WorkerHealth::kDraining, WorkerHealth::kFailed}) {
-    const WorkerLoad sent{health, 1, 2, 3, 4, 5, absl::Microseconds(6)};
+    const WorkerLoad sent{health,
+                          1,
+                          2,
+                          3,
+                          4,
+                          5,
+                          absl::Microseconds(6),
+                          {.step = 5e-3, .row = 7e-4, .pair = 1e-11}};
     const auto message = DecodeWorkerMessage(EncodeWorkerMessage(sent));
     ASSERT_TRUE(message.ok()) << message.status();
     const WorkerLoad& load = std::get<WorkerLoad>(*message);
@@ -97,12 +105,37 @@ TEST(WorkerWireTest, LoadRoundTripsInEveryHealth) {
     EXPECT_EQ(load.free_blocks, 4);
     EXPECT_EQ(load.total_blocks, 5);
     EXPECT_EQ(load.step_time, absl::Microseconds(6));
+    EXPECT_EQ(load.costs, sent.costs);
   }
   const std::string unspecified = Changed<v1::WorkerMessage>(
       EncodeWorkerMessage(WorkerLoad{}), [](auto& p) {
         p.mutable_load()->set_health(v1::WORKER_HEALTH_UNSPECIFIED);
       });
   ExpectRefused(DecodeWorkerMessage(unspecified).status(), "load.health");
+}
+
+TEST(WorkerWireTest, LoadRefusesCostsThatNoStepHas) {
+  const std::string good = EncodeWorkerMessage(WorkerLoad{});
+  for (double seconds :
+       {-1e-9, 3601.0, double{INFINITY}, -double{INFINITY}, double{NAN}}) {
+    auto refused = [&](auto change) {
+      return DecodeWorkerMessage(Changed<v1::WorkerMessage>(
+                                     good,
+                                     [&](auto& p) {
+                                       change(
+                                           *p.mutable_load()->mutable_costs());
+                                     }))
+          .status();
+    };
+    ExpectRefused(refused([&](auto& c) { c.set_step(seconds); }),
+                  "load.costs.step");
+    ExpectRefused(refused([&](auto& c) { c.set_row(seconds); }),
+                  "load.costs.row");
+    ExpectRefused(refused([&](auto& c) { c.set_pair(seconds); }),
+                  "load.costs.pair");
+    ExpectRefused(refused([&](auto& c) { c.set_sample(seconds); }),
+                  "load.costs.sample");
+  }
 }
 
 TEST(WorkerWireTest, CacheEventsAndSnapshotRoundTrip) {

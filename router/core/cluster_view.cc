@@ -135,6 +135,8 @@ void ClusterView::FitColumns(WorkerSlot slot) {
     set->Resize(slots);
   }
   c.ahead.resize(slots);
+  c.prefill_pace.resize(slots, 1);
+  c.decode_pace.resize(slots, 1);
   c.pressure.resize(slots);
   c.requests.resize(slots);
   c.capacity.resize(slots);
@@ -203,7 +205,9 @@ void ClusterView::Refresh(const WorkerView& worker, const WorkEstimate& work,
   columns.on_time.Set(slot, !worker.suspect);
   columns.room.Set(slot, most <= 0 || requests < most);
   columns.ahead[slot] = absl::ToDoubleSeconds(
-      worker.PredictedTime(work.Ahead(info, worker.reported)));
+      worker.PredictedTime(work.Ahead(info, worker.reported, worker.pace)));
+  columns.prefill_pace[slot] = worker.pace.prefill;
+  columns.decode_pace[slot] = worker.pace.decode;
   columns.pressure[slot] =
       MemoryPressure(worker.PredictedBlocks(), info.total_blocks);
   columns.requests[slot] = requests;

@@ -42,6 +42,7 @@ struct WorkerView {
   WorkerLoad reported;
   LoadShare reserved_at_report;
   LoadShare reserved;
+  WorkerPace pace = {};  // by what it measured
   // Legs that the router would not send there, whatever is reported: a breaker
   // is open.
   WorkerRoles vetoed;

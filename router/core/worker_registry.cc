@@ -18,6 +18,14 @@ bool InRange(std::initializer_list<int> counts) {
                      [](int n) { return n >= 0 && n <= kMaxCount; });
 }
 
+// The router computes with them.
+bool Sane(const StepCosts& costs) {
+  for (double seconds : {costs.step, costs.row, costs.pair, costs.sample}) {
+    if (!(seconds >= 0 && seconds <= 3600)) return false;
+  }
+  return true;
+}
+
 absl::Status Invalid(absl::string_view field, absl::string_view why) {
   return MakeError(ErrorReason::kInvalidField,
                    absl::StrCat("worker ", field, " ", why), field);
@@ -137,7 +145,7 @@ absl::Status WorkerRegistry::Report(const WorkerKey& worker,
   if (view == nullptr) return UnknownWorker(worker);
   if (!InRange({load.queued_requests, load.active_requests, load.queued_tokens,
                 load.free_blocks, load.total_blocks}) ||
-      load.free_blocks > load.total_blocks) {
+      load.free_blocks > load.total_blocks || !Sane(load.costs)) {
     return Invalid("load", "is out of range");
   }
   if (!TelemetryWorks()) telemetry_since_ = clock_.Now();
@@ -146,6 +154,7 @@ absl::Status WorkerRegistry::Report(const WorkerKey& worker,
   if (drains) view->reported.health = WorkerHealth::kDraining;
   view->reserved_at_report = view->reserved;
   view->suspect = false;
+  view->pace = options_.work.PaceOf(load.costs, view->pace);
   Refresh(*view);
   Record& record = records_.at(view->slot);
   record.reported = true;

@@ -1,5 +1,7 @@
 #include "router/core/worker_registry.h"
 
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -78,6 +80,26 @@ TEST_F(WorkerRegistryTest, KeepsWorkersInOrderOfName) {
     names += worker.info.key.name;
   }
   EXPECT_EQ(names, "abc");
+}
+
+TEST_F(WorkerRegistryTest, TakesTheCostsThatAWorkerMeasured) {
+  ASSERT_TRUE(registry_.Register(Info("a")).ok());
+  WorkerLoad load = Ready();
+  ASSERT_TRUE(registry_.Report(a_, load).ok());
+  EXPECT_EQ(registry_.Find(a_)->pace, WorkerPace{});
+  const double inf = std::numeric_limits<double>::infinity();
+  for (double seconds : {-1e-9, 3601.0, inf, -inf, std::nan("")}) {
+    load.costs = {.row = 1e-3, .pair = seconds};
+    EXPECT_EQ(ErrorInfoOf(registry_.Report(a_, load)).reason,
+              ErrorReason::kInvalidField);
+  }
+  EXPECT_EQ(registry_.Find(a_)->pace, WorkerPace{});
+  load.costs = {.row = 1.4e-3, .pair = 2e-7, .sample = 1.5e-3};
+  ASSERT_TRUE(registry_.Report(a_, load).ok());
+  EXPECT_EQ(registry_.Find(a_)->pace, (WorkerPace{2, 2}));
+  const WorkerSlot slot = registry_.Find(a_)->slot;
+  EXPECT_EQ(registry_.view().columns.prefill_pace[slot], 2);
+  EXPECT_EQ(registry_.view().columns.decode_pace[slot], 2);
 }
 
 TEST_F(WorkerRegistryTest, IsReadyOnlyOnceAHeartbeatSaysSo) {

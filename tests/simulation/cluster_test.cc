@@ -1,6 +1,10 @@
 // Router core, prefill core and decode core on one thread with a virtual clock:
 // the libraries that the binaries link, and nothing of the binaries.
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/simulator/sim_cluster.h"
@@ -74,6 +78,38 @@ TEST(ClusterTest, AWarmPromptIsFoundByTheIndex) {
   EXPECT_EQ(second.placement.prefill, "");
   EXPECT_EQ(second.last->usage.cached_tokens, 96);
   ASSERT_TRUE(cluster.RunUntilIdle());
+}
+
+// Steps that take four times as long on one of two machines: what both measure
+// reaches the router with their heartbeats.
+TEST(ClusterTest, PromptsGoWhereStepsWereMeasuredToBeShort) {
+  SimClusterOptions options;
+  options.prefill_workers = 2;
+  options.worker.blocks = 512;
+  options.workers = WorkersOf(options);
+  options.workers[0].backend.row_cost = absl::Microseconds(800);
+  options.workers[0].backend.step_cost = absl::Milliseconds(8);
+  options.workers[1].backend.row_cost = absl::Microseconds(200);
+  SimCluster cluster(options);
+  std::map<std::string, int> given;
+  auto ask = [&](int requests) {
+    std::vector<const SimClient*> clients;
+    for (int i = 0; i < requests; ++i)
+      clients.push_back(cluster.Submit(200, 2));
+    EXPECT_TRUE(cluster.RunUntilIdle());
+    given.clear();
+    for (const SimClient* client : clients) {
+      EXPECT_TRUE(client->ended->ok()) << *client->ended;
+      ++given[client->placement.prefill];
+    }
+    cluster.RunUntil([] { return false; }, absl::Seconds(1));
+  };
+  ask(10);
+  EXPECT_NEAR(given["prefill0"], 5, 1);  // all that is known is their queues
+  ask(10);
+  EXPECT_GE(given["prefill1"], 7);
+  EXPECT_GE(given["prefill0"], 1);
+  EXPECT_EQ(cluster.Check(), "");
 }
 
 int64_t RowsComputed(SimCluster& cluster) {

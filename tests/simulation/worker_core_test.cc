@@ -148,6 +148,7 @@ TEST_F(WorkerCoreTest, ReportsItsLoad) {
   EXPECT_EQ(load.free_blocks, 24);
   EXPECT_EQ(load.total_blocks, 24);
   EXPECT_EQ(load.step_time, absl::ZeroDuration());
+  EXPECT_EQ(load.costs, StepCosts{});
 
   // A chunk of 32 tokens lies in 2 blocks; the second request waits.
   Leg one, two;
@@ -174,6 +175,7 @@ TEST_F(WorkerCoreTest, ReportsItsLoad) {
   // Each step took 2 ms and up to 32 times 20 us.
   EXPECT_GT(load.step_time, absl::Milliseconds(2));
   EXPECT_LE(load.step_time, absl::Microseconds(2640));
+  EXPECT_NEAR(load.costs.step + 32 * load.costs.row, 2.64e-3, 0.5e-3);
   ExpectClean(*decode_);
 }
 

@@ -294,6 +294,7 @@ WorkerLoad WorkerCore::Load() const {
   load.free_blocks = counts.free + counts.cached + pool_.kept();
   load.total_blocks = pool_.total();
   load.step_time = engine.step_time;
+  load.costs = engine.costs;
   return load;
 }
 

@@ -24,10 +24,22 @@ class ExactPlacementTest : public PolicyFixture {
     bool prefill = false, decode = false, ready = true;
     int layout = 1, cached = 0, kept = 0, requests = 0;
     double ahead = 0, pressure = 0;
+    WorkerPace pace;
   };
 
   int Draw(int most) {
     return static_cast<int>(draws_.Below(static_cast<uint64_t>(most) + 1));
+  }
+
+  // Of a machine like the assumed one, of others, or not known.
+  StepCosts Costs() {
+    const double prefill = paces_ ? 0.5 * (1 + Draw(2)) : 1;
+    const double decode = paces_ ? 0.5 * (1 + Draw(2)) : 1;
+    if (Draw(3) == 0) return {};
+    return {.step = 2e-3 * prefill,
+            .row = 0.7e-3 * prefill,
+            .pair = 1e-7 * prefill,
+            .sample = 1e-3 * decode};
   }
 
   // Few different loads and depths, so that there are ties.
@@ -47,11 +59,13 @@ class ExactPlacementTest : public PolicyFixture {
       load.queued_tokens = 500 * Draw(1);
       load.total_blocks = 100000;
       load.free_blocks = 100000 - 30000 * Draw(2);
+      load.costs = Costs();
+      w.pace = WorkEstimate().PaceOf(load.costs, {});
       Report(w.name, load,
              w.ready ? WorkerHealth::kReady : WorkerHealth::kLoading);
       const double used = 1 - load.free_blocks / 100000.0;
       w.pressure = used / (1 - used);
-      w.ahead = absl::ToDoubleSeconds(WorkEstimate().Ahead(info, load));
+      w.ahead = absl::ToDoubleSeconds(WorkEstimate().Ahead(info, load, w.pace));
       if (Draw(99) >= owners_of_100) continue;
       const int blocks = 4 * (1 + Draw(3));
       Store(w.name, kPrompt, blocks);
@@ -65,7 +79,7 @@ class ExactPlacementTest : public PolicyFixture {
   }
   double Prefill(const Worker& w, int prompt) const {
     const int cached = Cached(w, prompt);
-    return cost_.PrefillSeconds(prompt - cached, cached);
+    return w.pace.prefill * cost_.PrefillSeconds(prompt - cached, cached);
   }
   double PrefillEnd(const Worker& w, int prompt) const {
     return w.ahead + Prefill(w, prompt);
@@ -99,7 +113,7 @@ class ExactPlacementTest : public PolicyFixture {
     const double share =
         absl::ToDoubleSeconds(cost_.DecodeShare(max_tokens, prompt));
     const double pair = PairTime(d, prompt);
-    return d.ahead + share * (1 + d.pressure) +
+    return d.ahead + d.pace.decode * share * (1 + d.pressure) +
            std::min(pair, AloneTime(d, prompt, pair != kNever));
   }
 
@@ -121,6 +135,7 @@ class ExactPlacementTest : public PolicyFixture {
 
   std::vector<Worker> workers_;
   SeededRandom draws_{11};
+  bool paces_ = false;  // are workers of different ones?
   const CostModel cost_ = *CostModel::Create({});
   int ties_ = 0, handoffs_ = 0, alone_ = 0;
 };
@@ -162,6 +177,7 @@ void ExactPlacementTest::Compare(int prompt, int max_tokens) {
 TEST_F(ExactPlacementTest, IsThatOfAPlainLoop) {
   for (int round = 0; round < 60; ++round) {
     options_.spill_prefill = round % 2 == 1;
+    paces_ = round % 4 >= 2;
     AddWorkers(1 + Draw(round % 3 == 0 ? 8 : 150), 1 + round / 4 % 3,
                round % 5 * 25);
     for (int i = round % 4; i > 0; --i) {

@@ -96,8 +96,9 @@ void PairTimes::PrefillEnd(size_t word, uint64_t members,
   const int* cached = &candidates_.cached[first];
   const int alike = cached[std::countr_zero(members)];
   const double prefill = Prefill(alike);
-  const double* ahead = &columns_.ahead[first];
-  for (size_t i = 0; i < CostBlock::kSlots; ++i) costs[i] = ahead[i] + prefill;
+  for (size_t i = 0; i < CostBlock::kSlots; ++i) {
+    costs[i] = PrefillEnd(first + i, prefill);
+  }
   uint64_t others = Differing(cached, alike) & members;
   for (; others != 0; others &= others - 1) {
     const int i = std::countr_zero(others);

@@ -31,7 +31,7 @@ class PairTimes {
   // Until the worker has computed the tokens of the prompt that it lacks, after
   // what it has to do already.
   double PrefillEnd(WorkerSlot prefill) const {
-    return columns_.ahead[prefill] + Prefill(candidates_.cached[prefill]);
+    return PrefillEnd(prefill, Prefill(candidates_.cached[prefill]));
   }
   void PrefillEnd(size_t word, uint64_t members, CostBlock& costs) const;
 
@@ -41,7 +41,8 @@ class PairTimes {
   // Does it prefill by itself?
   bool Alone(WorkerSlot decode) const {
     const Prompt prompt = PromptOf(decode);
-    return prompt.Alone(columns_.requests[decode]) <= prompt.pair;
+    return prompt.Alone(columns_.requests[decode],
+                        columns_.prefill_pace[decode]) <= prompt.pair;
   }
 
  private:
@@ -52,15 +53,17 @@ class PairTimes {
   // Until a decode worker has the prompt's KV, beside its work ahead; the same
   // for all that have as much of the prompt and may have the same partners.
   struct Prompt {
-    double alone = 0;    // by itself
+    double alone = 0;    // by itself, at the assumed pace
     bool stops = false;  // which costs the answers that run there as much
     double pair = kNever;
 
     // With what stops, at least a few answers: more may start meanwhile.
-    double Alone(int requests) const {
-      return stops ? alone * (1 + std::max(4, requests)) : alone;
+    double Alone(int requests, double pace) const {
+      return alone * pace * (stops ? 1 + std::max(4, requests) : 1);
     }
-    double Time(int requests) const { return LesserOf(Alone(requests), pair); }
+    double Time(int requests, double pace) const {
+      return LesserOf(Alone(requests, pace), pair);
+    }
   };
   Prompt PromptOf(int cached, int pairing, bool keeps) const;
   Prompt PromptOf(WorkerSlot decode) const {
@@ -72,10 +75,16 @@ class PairTimes {
   }
   double Of(size_t decode, const Prompt& prompt) const {
     return columns_.ahead[decode] +
-           decode_share_ * (1 + columns_.pressure[decode]) +
-           prompt.Time(columns_.requests[decode]);
+           decode_share_ * columns_.decode_pace[decode] *
+               (1 + columns_.pressure[decode]) +
+           prompt.Time(columns_.requests[decode],
+                       columns_.prefill_pace[decode]);
   }
-  // Prefill behind so many cached tokens: many workers have the same.
+  double PrefillEnd(size_t prefill, double assumed) const {
+    return columns_.ahead[prefill] + assumed * columns_.prefill_pace[prefill];
+  }
+  // Prefill behind so many cached tokens, at the assumed pace: many workers
+  // have the same.
   double Prefill(int cached) const {
     if (cached != last_cached_) {
       last_cached_ = cached;

@@ -20,28 +20,30 @@ double PlacementCost::DecodeShare(const RequestFacts& request) const {
       cost_.DecodeShare(Steps(request), request.prompt_tokens));
 }
 
+absl::Duration PlacementCost::Prompt(const RequestFacts& request,
+                                     const WorkerPace& pace, int cached) const {
+  return Paced(cost_.Prefill(request.prompt_tokens - cached, cached),
+               pace.prefill);
+}
+
 LoadShare PlacementCost::DecodeLoad(const RequestFacts& request,
-                                    const Candidates& candidates,
-                                    WorkerSlot slot, bool alone) const {
+                                    const WorkerPace& pace, int cached,
+                                    bool alone) const {
   const int steps = Steps(request);
   const int blocks = BlocksFor(request.prompt_tokens + steps);
   // Each answer beyond the first shares the prompt's full blocks.
   const int own_blocks = blocks - request.prompt_tokens / kBlockTokens;
   LoadShare load = {
-      cost_.DecodeShare(steps, request.prompt_tokens) * request.answers,
+      Paced(cost_.DecodeShare(steps, request.prompt_tokens) * request.answers,
+            pace.decode),
       request.answers, blocks + (request.answers - 1) * own_blocks};
-  if (alone) {
-    const int cached = candidates.cached[slot];
-    load.time += cost_.Prefill(request.prompt_tokens - cached, cached);
-  }
+  if (alone) load.time += Prompt(request, pace, cached);
   return load;
 }
 
 LoadShare PlacementCost::PrefillLoad(const RequestFacts& request,
-                                     const Candidates& candidates,
-                                     WorkerSlot slot) const {
-  const int cached = candidates.cached[slot];
-  return {cost_.Prefill(request.prompt_tokens - cached, cached), 1,
+                                     const WorkerPace& pace, int cached) const {
+  return {Prompt(request, pace, cached), 1,
           static_cast<int>(BlocksFor(request.prompt_tokens))};
 }
 

@@ -26,12 +26,7 @@ class PlacementCost {
   // policy that believes in predictions.
   bool spills() const { return spills_; }
 
-  // Computing the tokens of the prompt that the worker lacks.
-  double Prefill(const RequestFacts& request, const Candidates& candidates,
-                 WorkerSlot slot) const {
-    const int cached = candidates.cached[slot];
-    return Prefill(request.prompt_tokens - cached, cached);
-  }
+  // These are at the assumed pace: a worker's own takes them WorkerPace times.
   double Prefill(int tokens, int cached) const {
     return cost_.PrefillSeconds(tokens, cached);
   }
@@ -40,15 +35,16 @@ class PlacementCost {
   // Generating the answer, where nothing is short.
   double DecodeShare(const RequestFacts& request) const;
 
-  // What a leg is predicted to put on its worker. `alone`: there is no prefill
-  // leg.
-  LoadShare DecodeLoad(const RequestFacts& request,
-                       const Candidates& candidates, WorkerSlot slot,
-                       bool alone) const;
-  LoadShare PrefillLoad(const RequestFacts& request,
-                        const Candidates& candidates, WorkerSlot slot) const;
+  // What a leg is predicted to put on its worker, which has `cached` tokens of
+  // the prompt. `alone`: there is no prefill leg.
+  LoadShare DecodeLoad(const RequestFacts& request, const WorkerPace& pace,
+                       int cached, bool alone) const;
+  LoadShare PrefillLoad(const RequestFacts& request, const WorkerPace& pace,
+                        int cached) const;
 
  private:
+  absl::Duration Prompt(const RequestFacts& request, const WorkerPace& pace,
+                        int cached) const;
   int Steps(const RequestFacts& request) const;
 
   int local_prefill_tokens_;

@@ -63,10 +63,12 @@ absl::StatusOr<Placement> PlacementPolicy::Place(const RequestFacts& request,
   }
 
   Placement placement;
-  placement.decode = {view.At(decode).info.key, cached,
-                      cost_.DecodeLoad(request, candidates, decode, alone)};
+  const WorkerView& worker = view.At(decode);
+  placement.decode = {worker.info.key, cached,
+                      cost_.DecodeLoad(request, worker.pace, cached, alone)};
   placement.first_token =
-      absl::Seconds(cost_.Prefill(request, candidates, decode));
+      absl::Seconds(cost_.Prefill(request.prompt_tokens - cached, cached) *
+                    worker.pace.prefill);
   std::optional<WorkerSlot> prefill;
   SlotSet partners;
   if (!alone) {
@@ -74,9 +76,10 @@ absl::StatusOr<Placement> PlacementPolicy::Place(const RequestFacts& request,
     prefill = ranking_->Pick(
         {LegKind::kPrefill, request, view, candidates, times, partners},
         random);
-    placement.prefill =
-        LegPlacement{view.At(*prefill).info.key, candidates.cached[*prefill],
-                     cost_.PrefillLoad(request, candidates, *prefill)};
+    const WorkerView& partner = view.At(*prefill);
+    const int hit = candidates.cached[*prefill];
+    placement.prefill = LegPlacement{
+        partner.info.key, hit, cost_.PrefillLoad(request, partner.pace, hit)};
     placement.first_token = absl::Seconds(times.PrefillEnd(*prefill));
   }
   if (request.record) {

@@ -43,6 +43,36 @@ TEST_F(PrefixAwareTest, ASaturatedPrefillPoolSpillsToIdleDecodes) {
   EXPECT_EQ(PrefillOf(Place(1000)), "p");
 }
 
+// A machine that measured a quarter of the assumed times is given prompts until
+// its queue is as long as one on the other.
+TEST_F(PrefixAwareTest, AFasterMachineIsGivenMore) {
+  options_.spill_prefill = false;
+  AddPrefill("slow");
+  AddPrefill("fast");
+  AddDecode("d");
+  WorkerLoad load;
+  load.costs = {.step = 0.5e-3, .row = 0.175e-3, .pair = 0.25e-7};
+  Report("fast", load);
+  std::map<std::string, int> given;
+  for (int i = 0; i < 50; ++i) ++given[PrefillOf(PlaceAndHold(400))];
+  EXPECT_NEAR(given["fast"], 40, 1);  // a tie may go to either
+  EXPECT_NEAR(given["slow"], 10, 1);
+}
+
+TEST_F(PrefixAwareTest, AFasterMachineDecodesMore) {
+  AddDecode("slow");
+  AddDecode("fast");
+  WorkerLoad load;
+  load.costs = {.step = 0.5e-3, .row = 0.35e-3, .pair = 0.5e-7};
+  Report("fast", load);
+  std::map<std::string, int> given;
+  for (int i = 0; i < 60; ++i) {
+    ++given[PlaceAndHold(10, 900000, 128).decode.worker.name];
+  }
+  EXPECT_GT(given["fast"], 2 * given["slow"]);
+  EXPECT_GT(given["slow"], 5);
+}
+
 TEST_F(PrefixAwareTest, WithoutSpillingOnlyShortPromptsStayAtDecode) {
   options_.spill_prefill = false;
   AddPrefill("p");
