@@ -136,8 +136,7 @@ void ClusterView::FitColumns(WorkerSlot slot) {
   }
   c.ahead.resize(slots);
   c.prefill_pace.resize(slots, 1);
-  c.decode_pace.resize(slots, 1);
-  c.pressure.resize(slots);
+  c.stretch.resize(slots, 1);
   c.requests.resize(slots);
   c.capacity.resize(slots);
   c.context.resize(slots);
@@ -207,9 +206,9 @@ void ClusterView::Refresh(const WorkerView& worker, const WorkEstimate& work,
   columns.ahead[slot] = absl::ToDoubleSeconds(
       worker.PredictedTime(work.Ahead(info, worker.reported, worker.pace)));
   columns.prefill_pace[slot] = worker.pace.prefill;
-  columns.decode_pace[slot] = worker.pace.decode;
-  columns.pressure[slot] =
-      MemoryPressure(worker.PredictedBlocks(), info.total_blocks);
+  columns.stretch[slot] =
+      worker.pace.decode *
+      (1 + MemoryPressure(worker.PredictedBlocks(), info.total_blocks));
   columns.requests[slot] = requests;
 }
 

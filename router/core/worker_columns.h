@@ -19,12 +19,14 @@ struct WorkerColumns {
   SlotSet prefill, decode;  // by role, less what the router vetoes for it
   SlotSet vetoed_prefill;
   SlotSet ready, draining;
-  SlotSet on_time;            // not suspect
-  SlotSet room;               // for another request
-  std::vector<double> ahead;  // seconds until what it has is done
-  std::vector<double> prefill_pace, decode_pace;  // see WorkerPace
-  std::vector<double> pressure;  // k/(1-k) of its KV memory: see ClusterView
-  std::vector<int> requests;     // there now
+  SlotSet on_time;                   // not suspect
+  SlotSet room;                      // for another request
+  std::vector<double> ahead;         // seconds until what it has is done
+  std::vector<double> prefill_pace;  // see WorkerPace
+  // How many times as long as assumed an answer takes: the pace of decode,
+  // times 1 + k/(1-k) of the KV memory in use; see MemoryPressure.
+  std::vector<double> stretch;
+  std::vector<int> requests;  // there now
   // Tokens of one sequence, at most; INT64_MAX: it stops at its context.
   std::vector<int64_t> capacity;
   int64_t least_capacity = 0;

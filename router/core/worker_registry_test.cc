@@ -99,7 +99,9 @@ TEST_F(WorkerRegistryTest, TakesTheCostsThatAWorkerMeasured) {
   EXPECT_EQ(registry_.Find(a_)->pace, (WorkerPace{2, 2}));
   const WorkerSlot slot = registry_.Find(a_)->slot;
   EXPECT_EQ(registry_.view().columns.prefill_pace[slot], 2);
-  EXPECT_EQ(registry_.view().columns.decode_pace[slot], 2);
+  load.free_blocks = load.total_blocks / 2;
+  ASSERT_TRUE(registry_.Report(a_, load).ok());
+  EXPECT_EQ(registry_.view().columns.stretch[slot], 2 * (1 + 1));
 }
 
 TEST_F(WorkerRegistryTest, IsReadyOnlyOnceAHeartbeatSaysSo) {

@@ -59,7 +59,8 @@ class PairTimes {
 
     // With what stops, at least a few answers: more may start meanwhile.
     double Alone(int requests, double pace) const {
-      return alone * pace * (stops ? 1 + std::max(4, requests) : 1);
+      const double its = alone * pace;
+      return stops ? its * (1 + std::max(4, requests)) : its;
     }
     double Time(int requests, double pace) const {
       return LesserOf(Alone(requests, pace), pair);
@@ -74,9 +75,7 @@ class PairTimes {
                                   candidates_.keepers.Contains(decode));
   }
   double Of(size_t decode, const Prompt& prompt) const {
-    return columns_.ahead[decode] +
-           decode_share_ * columns_.decode_pace[decode] *
-               (1 + columns_.pressure[decode]) +
+    return columns_.ahead[decode] + decode_share_ * columns_.stretch[decode] +
            prompt.Time(columns_.requests[decode],
                        columns_.prefill_pace[decode]);
   }
