@@ -5,6 +5,9 @@
 
 namespace penstock {
 
+// The bits of a float in memory.
+using Bits32 [[gnu::may_alias]] = uint32_t;
+
 // Quantises one block of 32 elements into term `term` and returns what is left
 // over in `low` and `high`.
 template <class V>
@@ -87,6 +90,39 @@ template <class V>
   }
 }
 
+// Blocks of a row whose scales, as bits, reach `least`.
+template <class V>
+int CountReaching(const Bits32* scales, int blocks, uint32_t least) {
+  int count = 0;
+  for (int i = 0; i < blocks; ++i) count += scales[i] >= least;
+  return count;
+}
+
+// Scales are not negative, so that their bits have their order, NaN last. The
+// upper halves of them tell large from small.
+template <class V>
+void Choose(const Activations& out, int row) {
+  if (out.refined == 0) return;
+  const int blocks = out.depth / kScaleDepth;
+  const auto* scales = reinterpret_cast<const Bits32*>(
+      out.scales + size_t(row) * out.terms * blocks);
+  constexpr uint32_t kStep = 1u << 16;
+  // The largest that enough of them reach.
+  uint32_t least = 0;
+  for (uint32_t bit = 1u << 30; bit >= kStep; bit >>= 1) {
+    if (CountReaching<V>(scales, blocks, least | bit) >= out.refined) {
+      least |= bit;
+    }
+  }
+  int equals = out.refined - CountReaching<V>(scales, blocks, least + kStep);
+  uint16_t* chosen = out.chosen + size_t(row) * out.refined;
+  for (int block = 0; block < blocks; ++block) {
+    if (scales[block] < least) continue;
+    if (scales[block] < least + kStep && equals-- <= 0) continue;
+    *chosen++ = static_cast<uint16_t>(block);
+  }
+}
+
 template <class V>
 void Quantize(const float* x, int first, int last, const Activations& out,
               int row) {
@@ -119,6 +155,7 @@ void Normalize(const float* x, const float* gain, float epsilon,
         V::Mul(V::Mul(V::Load(x + i + 16), factor), V::Load(gain + i + 16));
     StoreBlock<V>(low, high, out, row, i / kScaleDepth);
   }
+  Choose<V>(out, row);
 }
 
 template <class V>

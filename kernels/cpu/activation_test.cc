@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -10,17 +11,19 @@
 namespace penstock {
 namespace {
 
-constexpr int kDepth = 96;
+constexpr int kBlocks = 3;
+constexpr int kDepth = kBlocks * kScaleDepth;
 
 TEST(ActivationTest, TermsLeaveErrorsOfTheirStep) {
   const std::vector<float> x = TestNumbers(1).Vector(kDepth, -20, 3);
   for (CpuPath path : TestablePaths()) {
-    TestActivations out(1, kDepth, 2);
+    TestActivations out(1, kDepth, kBlocks);
     FindKernels(path)->quantize(x.data(), 0, kDepth, out.view, 0);
     for (int k = 0; k < kDepth; ++k) {
       const float scale = out.view.scales[k / kScaleDepth];
-      EXPECT_NEAR(out.At(0, k, 1), x[k], 0.501 * scale);
-      EXPECT_NEAR(out.At(0, k, 2), x[k], 0.51 * scale / 254);
+      const double first = out.Term(0, k, 0);
+      EXPECT_NEAR(first, x[k], 0.501 * scale);
+      EXPECT_NEAR(first + out.Term(0, k, 1), x[k], 0.51 * scale / 254);
       EXPECT_EQ(out.view.values[k], x[k]);
     }
   }
@@ -58,7 +61,7 @@ TEST(ActivationTest, BfloatsAreTheNearestAndNoneIsTiny) {
 TEST(ActivationTest, SumsAreThoseOfTheQuants) {
   const std::vector<float> x = TestNumbers(2).Vector(kDepth);
   for (CpuPath path : TestablePaths()) {
-    TestActivations out(1, kDepth, 2);
+    TestActivations out(1, kDepth, kBlocks);
     FindKernels(path)->quantize(x.data(), 0, kDepth, out.view, 0);
     for (int block = 0; block < 2 * kDepth / kScaleDepth; ++block) {
       int32_t sum = 0;
@@ -77,6 +80,58 @@ TEST(ActivationTest, SumsAreThoseOfTheQuants) {
   }
 }
 
+// Against a sort. Scales that differ by less than a part in 128 may count as
+// equal, of which the first are chosen.
+TEST(ActivationTest, ChoosesTheLargestScales) {
+  for (int seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    TestNumbers numbers(seed);
+    const int blocks = numbers.Integer(1, 70);
+    const int refined = numbers.Integer(1, blocks);
+    const int depth = blocks * kScaleDepth;
+    std::vector<float> x = numbers.Vector(depth, -1, 1);
+    std::vector<int> sizes;  // powers of two, some alike
+    for (int k = 0; k < depth; ++k) {
+      if (k % kScaleDepth == 0) sizes.push_back(numbers.Integer(-20, 20));
+      if (k % kScaleDepth == 7) x[k] = 1;
+      x[k] = std::ldexp(x[k], sizes.back());
+    }
+    std::vector<uint16_t> expected(blocks);
+    std::iota(expected.begin(), expected.end(), 0);
+    std::stable_sort(expected.begin(), expected.end(),
+                     [&](int a, int b) { return sizes[a] > sizes[b]; });
+    expected.resize(refined);
+    std::sort(expected.begin(), expected.end());
+    for (CpuPath path : TestablePaths()) {
+      TestActivations out(2, depth, refined);
+      FindKernels(path)->quantize(x.data(), 0, depth, out.view, 1);
+      FindKernels(path)->choose(out.view, 1);
+      const uint16_t* chosen = out.view.chosen + refined;
+      EXPECT_EQ(std::vector<uint16_t>(chosen, chosen + refined), expected);
+    }
+  }
+}
+
+// A block that holds no number counts as the largest; one of zeros is chosen
+// where there is nothing else.
+TEST(ActivationTest, ChoosesWhatIsNoNumberFirstAndZerosLast) {
+  std::vector<float> x(kDepth, 1);
+  x[kScaleDepth] = NAN;
+  std::fill_n(x.begin() + 2 * kScaleDepth, kScaleDepth, 0.0f);
+  for (CpuPath path : TestablePaths()) {
+    const KernelTable& kernels = *FindKernels(path);
+    TestActivations one(1, kDepth, 1), two(1, kDepth, 2), all(1, kDepth, 3);
+    for (TestActivations* out : {&one, &two, &all}) {
+      kernels.quantize(x.data(), 0, kDepth, out->view, 0);
+      kernels.choose(out->view, 0);
+    }
+    EXPECT_EQ(one.view.chosen[0], 1);
+    EXPECT_EQ(two.view.chosen[0], 0);
+    EXPECT_EQ(two.view.chosen[1], 1);
+    EXPECT_EQ(all.view.chosen[2], 2);
+  }
+}
+
 TEST(ActivationTest, NormalizesToUnitMeanSquare) {
   const std::vector<float> x = TestNumbers(3).Vector(kDepth, -2, 7);
   const std::vector<float> gain = TestNumbers(4).Vector(kDepth, 0, 2);
@@ -84,7 +139,7 @@ TEST(ActivationTest, NormalizesToUnitMeanSquare) {
   for (float v : x) squares += double{v} * v;
   const double factor = 1 / std::sqrt(squares / kDepth + 1e-5);
   for (CpuPath path : TestablePaths()) {
-    TestActivations out(1, kDepth, 1);
+    TestActivations out(1, kDepth, 0);
     FindKernels(path)->normalize(x.data(), gain.data(), 1e-5f, out.view, 0);
     for (int k = 0; k < kDepth; ++k) {
       const double expected = x[k] * factor * gain[k];
@@ -136,11 +191,11 @@ TEST(ActivationTest, ZeroTinyAndHugeBlocksAreFinite) {
   for (int k = 32; k < 64; ++k) x[k] = 1e-38f;
   for (int k = 64; k < 96; ++k) x[k] = k % 2 ? 3e38f : -3e38f;
   for (CpuPath path : TestablePaths()) {
-    TestActivations out(1, kDepth, 2);
+    TestActivations out(1, kDepth, kBlocks);
     FindKernels(path)->quantize(x.data(), 0, kDepth, out.view, 0);
-    EXPECT_EQ(out.At(0, 3, 2), 0);
-    EXPECT_EQ(out.At(0, 40, 2), 0);
-    EXPECT_NEAR(out.At(0, 65, 1), 3e38, 3e32);
+    EXPECT_EQ(out.Term(0, 3, 0) + out.Term(0, 3, 1), 0);
+    EXPECT_EQ(out.Term(0, 40, 0) + out.Term(0, 40, 1), 0);
+    EXPECT_NEAR(out.Term(0, 65, 0), 3e38, 3e32);
   }
 }
 
@@ -161,6 +216,8 @@ void ExpectSame(const TestActivations& out, const TestActivations& reference,
   EXPECT_TRUE(SameNumbers(Floats(a.scales, blocks), Floats(b.scales, blocks)));
   EXPECT_TRUE(SameNumbers(Floats(a.scaled_sums, blocks),
                           Floats(b.scaled_sums, blocks)));
+  EXPECT_EQ(0, std::memcmp(a.chosen, b.chosen,
+                           size_t(rows) * a.refined * sizeof(uint16_t)));
   const size_t values = size_t(rows) * a.depth;
   EXPECT_TRUE(SameNumbers(Floats(a.values, values), Floats(b.values, values)));
 }
@@ -183,7 +240,7 @@ void ExpectQuantized(const std::vector<float>& x, int row,
       continue;
     }
     for (int i = 0; i < kScaleDepth; ++i) {
-      const double value = out.At(row, block * kScaleDepth + i, 1);
+      const double value = out.Term(row, block * kScaleDepth + i, 0);
       EXPECT_NEAR(value, in[i], 0.501 * scale + 1e-30);
     }
   }
@@ -194,22 +251,24 @@ TEST(ActivationTest, AwkwardRowsAreTheSameOnEveryPath) {
     SCOPED_TRACE(seed);
     TestNumbers numbers(seed);
     const int rows = numbers.Integer(1, 7);
-    const int depth = kScaleDepth * numbers.Integer(1, 5);
-    const int terms = numbers.Integer(1, 2);
+    const int blocks = numbers.Integer(1, 5);
+    const int depth = kScaleDepth * blocks;
+    const int refined = numbers.Integer(0, blocks);
     const std::vector<float> x = AwkwardRows(rows, depth, numbers);
     const std::vector<float> gain = numbers.Vector(depth, -1, 2);
-    TestActivations first_plain(rows, depth, terms);
-    TestActivations first_norm(rows, depth, terms);
+    TestActivations first_plain(rows, depth, refined);
+    TestActivations first_norm(rows, depth, refined);
     for (CpuPath path : TestablePaths()) {
       const KernelTable& kernels = *FindKernels(path);
-      TestActivations own_plain(rows, depth, terms);
-      TestActivations own_norm(rows, depth, terms);
+      TestActivations own_plain(rows, depth, refined);
+      TestActivations own_norm(rows, depth, refined);
       const bool first = path == CpuPath::kScalar;
       const TestActivations& plain = first ? first_plain : own_plain;
       const TestActivations& norm = first ? first_norm : own_norm;
       for (int row = 0; row < rows; ++row) {
         const float* from = x.data() + row * depth;
         kernels.quantize(from, 0, depth, plain.view, row);
+        kernels.choose(plain.view, row);
         kernels.normalize(from, gain.data(), 1e-5f, norm.view, row);
         ExpectQuantized(x, row, plain);
         if (FiniteRow(x, row, depth)) continue;

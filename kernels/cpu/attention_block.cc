@@ -59,8 +59,8 @@ void AttentionBlock::LayOut(Carver& carver) {
   if (!store_heads_) {
     attended_values_ = carver.Take<float>(rows * spec_.attended_width());
   }
-  attended_ = PassState::LayOutActivations(carver, rows, spec_.attended_width(),
-                                           outputs);
+  attended_ =
+      state_.LayOutActivations(carver, rows, spec_.attended_width(), outputs);
   for (size_t i = 0; i < speeds_.size(); ++i) {
     cosine_[i] = carver.Take<float>(rows * speeds_[i].size());
     sine_[i] = carver.Take<float>(rows * speeds_[i].size());

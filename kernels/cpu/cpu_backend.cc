@@ -23,12 +23,11 @@ NumericsId IdOf(absl::string_view description) {
 
 // Everything that decides a bit of a logit. All paths give the same.
 std::string DescribeNumerics(const CpuBackendOptions& options) {
-  const ActivationTerms& terms = options.terms;
+  const InputPrecision& precision = options.precision;
   return absl::StrCat("cpu/2 split=", kAttentionSplit, " block=", kScaleDepth,
                       " kv=", Traits(options.kv_type).name,
-                      " terms=", terms.query, terms.key, terms.value,
-                      terms.output, terms.gate_up, terms.down, terms.head,
-                      " bf16=", terms.bfloats ? "bf16" : "f32");
+                      " refine=", precision.refine_one_in,
+                      " bf16=", precision.bfloats ? "bf16" : "f32");
 }
 
 absl::Status CheckOptions(const CpuBackendOptions& options,
@@ -76,7 +75,7 @@ absl::StatusOr<std::unique_ptr<CpuBackend>> CpuBackend::Create(
     backend->pool_ = backend->own_pool_.get();
   }
   ASSIGN_OR_RETURN(backend->model_,
-                   CpuModel::Create(checked.model, checked.terms,
+                   CpuModel::Create(checked.model, checked.precision,
                                     backend->pool_, checked.weights_cache));
   ASSIGN_OR_RETURN(backend->pass_,
                    ForwardPass::Create({.model = backend->model_.get(),

@@ -31,7 +31,7 @@ struct CpuBackendOptions {
   int max_sequences = 64;
   std::function<void()> wake;         // may be null
   ThreadPool* shared_pool = nullptr;  // instead of threads of its own
-  ActivationTerms terms;
+  InputPrecision precision;
   // Folder where packed weights lie between starts; empty: none.
   std::string weights_cache = {};
 };

@@ -55,27 +55,25 @@ absl::Status CheckWidths(const ModelSpec& spec) {
 }
 
 void AddLatent(const LatentWeights& from, const ModelSpec& spec,
-               const ActivationTerms& terms, const RopeSpec* rope,
-               ModelPacker& packer, CpuLatent& to) {
+               const RopeSpec* rope, ModelPacker& packer, CpuLatent& to) {
   const LatentAttentionSpec& latent = *spec.latent;
-  packer.AddMatrix(from.query_down, terms.query, &to.query_down);
+  packer.AddMatrix(from.query_down, &to.query_down);
   packer.AddVector(from.query_norm, spec.norm_offset, &to.query_norm);
-  packer.AddMatrix(from.query_up, terms.query, &to.query_up, {},
+  packer.AddMatrix(from.query_up, &to.query_up, {},
                    {latent.query_dim(), latent.plain_dim, rope});
-  packer.AddMatrix(from.kv_down, terms.key, &to.kv_down, {},
+  packer.AddMatrix(from.kv_down, &to.kv_down, {},
                    {latent.latent + latent.rotated_dim, latent.latent, rope});
   packer.AddVector(from.kv_norm, spec.norm_offset, &to.kv_norm);
   to.query_latent.resize(from.query_latent.size());
   to.value_up.resize(from.value_up.size());
   for (size_t head = 0; head < to.query_latent.size(); ++head) {
-    packer.AddMatrix(from.query_latent[head], terms.query,
-                     &to.query_latent[head]);
-    packer.AddMatrix(from.value_up[head], terms.output, &to.value_up[head]);
+    packer.AddMatrix(from.query_latent[head], &to.query_latent[head]);
+    packer.AddMatrix(from.value_up[head], &to.value_up[head]);
   }
 }
 
-void AddExperts(const ExpertWeights& from, const ActivationTerms& terms,
-                ModelPacker& packer, CpuExperts& to) {
+void AddExperts(const ExpertWeights& from, ModelPacker& packer,
+                CpuExperts& to) {
   packer.AddFloatMatrix(from.router, &to.router);
   if (from.choice_bias.present()) {
     to.choice_bias.resize(from.choice_bias.cols());
@@ -84,69 +82,66 @@ void AddExperts(const ExpertWeights& from, const ActivationTerms& terms,
   to.gate_up.resize(from.gate.size());
   to.down.resize(from.down.size());
   for (size_t expert = 0; expert < from.gate.size(); ++expert) {
-    packer.AddGated(from.gate[expert], from.up[expert], terms.gate_up,
-                    &to.gate_up[expert]);
-    packer.AddMatrix(from.down[expert], terms.down, &to.down[expert]);
+    packer.AddGated(from.gate[expert], from.up[expert], &to.gate_up[expert]);
+    packer.AddMatrix(from.down[expert], &to.down[expert]);
   }
-  packer.AddGated(from.shared_gate, from.shared_up, terms.gate_up,
-                  &to.shared_gate_up);
-  packer.AddMatrix(from.shared_down, terms.down, &to.shared_down);
+  packer.AddGated(from.shared_gate, from.shared_up, &to.shared_gate_up);
+  packer.AddMatrix(from.shared_down, &to.shared_down);
 }
 
 void AddLayer(const LayerWeights& from, const LayerSpec& layer,
-              const ModelSpec& spec, const ActivationTerms& terms,
-              ModelPacker& packer, CpuLayer& to) {
+              const ModelSpec& spec, ModelPacker& packer, CpuLayer& to) {
   const RopeSpec* rope = layer.rope < 0 ? nullptr : &spec.ropes[layer.rope];
   const HeadOrder heads = {spec.head_dim, 0, rope};
   HeadOrder queries = heads;
   if (spec.latent.has_value()) {
     queries = {spec.latent->query_dim(), spec.latent->plain_dim, rope};
-    AddLatent(from.latent, spec, terms, rope, packer, to.latent);
+    AddLatent(from.latent, spec, rope, packer, to.latent);
   }
   packer.AddVector(from.attention_norm, spec.norm_offset, &to.attention_norm);
-  packer.AddMatrix(from.q, terms.query, &to.query, from.q_bias, queries);
-  packer.AddMatrix(from.k, terms.key, &to.key, from.k_bias, heads);
-  packer.AddMatrix(from.v, terms.value, &to.value, from.v_bias);
+  packer.AddMatrix(from.q, &to.query, from.q_bias, queries);
+  packer.AddMatrix(from.k, &to.key, from.k_bias, heads);
+  packer.AddMatrix(from.v, &to.value, from.v_bias);
   packer.AddVector(from.q_norm, spec.norm_offset, &to.query_norm, heads);
   packer.AddVector(from.k_norm, spec.norm_offset, &to.key_norm, heads);
-  packer.AddMatrix(from.o, terms.output, &to.output, from.o_bias);
+  packer.AddMatrix(from.o, &to.output, from.o_bias);
   packer.AddVector(from.attention_post_norm, spec.norm_offset,
                    &to.attention_post_norm);
   packer.AddVector(from.ffn_norm, spec.norm_offset, &to.ffn_norm);
   packer.AddVector(from.ffn_post_norm, spec.norm_offset, &to.ffn_post_norm);
   if (layer.experts) {
-    AddExperts(from.experts, terms, packer, to.experts);
+    AddExperts(from.experts, packer, to.experts);
   } else {
-    packer.AddGated(from.gate, from.up, terms.gate_up, &to.gate_up);
-    packer.AddMatrix(from.down, terms.down, &to.down);
+    packer.AddGated(from.gate, from.up, &to.gate_up);
+    packer.AddMatrix(from.down, &to.down);
   }
 }
 
 }  // namespace
 
-absl::StatusOr<ActivationTerms> ParsePrecision(absl::string_view name) {
-  if (name == "fast") return ActivationTerms::AllOne();
-  if (name == "default") return ActivationTerms();
-  if (name == "exact") return ActivationTerms::AllTwo();
+absl::StatusOr<InputPrecision> ParsePrecision(absl::string_view name) {
+  if (name == "fast") return InputPrecision::Fast();
+  if (name == "default") return InputPrecision();
+  if (name == "exact") return InputPrecision::Exact();
   return absl::InvalidArgumentError(
       absl::StrCat("precision is \"", name, "\"; use fast, default or exact"));
 }
 
 absl::StatusOr<std::unique_ptr<CpuModel>> CpuModel::Create(
-    const ModelFile* file, const ActivationTerms& terms, ThreadPool* pool,
+    const ModelFile* file, const InputPrecision& precision, ThreadPool* pool,
     const std::string& cache) {
   const ModelSpec& spec = file->spec();
   RETURN_IF_ERROR(CheckWidths(spec));
-  std::unique_ptr<CpuModel> model(new CpuModel(file));
+  std::unique_ptr<CpuModel> model(new CpuModel(file, precision));
   const ModelWeights& weights = file->weights();
   model->layers_.resize(spec.layers);
-  ModelPacker packer(terms.bfloats);
+  ModelPacker packer(precision.bfloats);
   for (int i = 0; i < spec.layers; ++i) {
-    AddLayer(weights.layers[i], spec.layer_specs[i], spec, terms, packer,
+    AddLayer(weights.layers[i], spec.layer_specs[i], spec, packer,
              model->layers_[i]);
   }
   packer.AddVector(weights.output_norm, spec.norm_offset, &model->output_norm_);
-  packer.AddMatrix(weights.output, terms.head, &model->head_);
+  packer.AddMatrix(weights.output, &model->head_);
 
   Carver measure;
   packer.LayOut(measure);

@@ -13,35 +13,33 @@
 
 namespace penstock {
 
-// Into how many int8 terms the input of each matrix is quantised, 1 or 2. Two
-// cost twice the arithmetic (not the weight traffic) and leave an error some
-// 250 times smaller. Part of the numerics.
+// How finely the inputs of matrices are quantised. Part of the numerics.
 //
-// Mean top-5 error of a log-probability on the golden generations, and cost on
-// prompts: all one 0.175; the default 0.114, for 16% more arithmetic; down as
-// well 0.092, for 40%; all two 0.003, what F16 pages alone cost, for 100%.
-struct ActivationTerms {
-  int query = 2;
-  int key = 2;
-  int value = 2;
-  int output = 1;
-  int gate_up = 1;
-  int down = 1;
-  int head = 2;
+// An int8 term leaves an error in proportion to its block's scale, so that a
+// few blocks of a row make most of the error. The blocks of the largest scales
+// get a second term, and the matrices multiply those twice.
+struct InputPrecision {
+  // One block in so many; 1: all, 0: none.
+  int refine_one_in = 3;
   // Matrices of BF16, which have no terms: whether they take their input in
   // BF16, with a fifth of the error of one int8 term, or in F32 at half the
   // speed.
   bool bfloats = true;
 
   // The least arithmetic: what other engines do.
-  static ActivationTerms AllOne() { return {1, 1, 1, 1, 1, 1, 1}; }
+  static InputPrecision Fast() { return {0}; }
   // As exact as F16 pages allow.
-  static ActivationTerms AllTwo() { return {2, 2, 2, 2, 2, 2, 2, false}; }
+  static InputPrecision Exact() { return {1, false}; }
+
+  // Of the blocks of a row.
+  int RefinedOf(int blocks) const {
+    return refine_one_in == 0 ? 0
+                              : (blocks + refine_one_in - 1) / refine_one_in;
+  }
 };
 
-// "fast" (all one), "default" or "exact" (all two). INVALID_ARGUMENT lists
-// them.
-absl::StatusOr<ActivationTerms> ParsePrecision(absl::string_view name);
+// "fast", "default" or "exact". INVALID_ARGUMENT lists them.
+absl::StatusOr<InputPrecision> ParsePrecision(absl::string_view name);
 
 // Latent attention, packed; named as in LatentWeights. Columns of what rotates
 // are ordered as CpuLayer's.
@@ -94,10 +92,11 @@ class CpuModel {
   // UNIMPLEMENTED, naming the field: a width that the kernels do not take.
   // RESOURCE_EXHAUSTED: no memory.
   static absl::StatusOr<std::unique_ptr<CpuModel>> Create(
-      const ModelFile* file, const ActivationTerms& terms, ThreadPool* pool,
+      const ModelFile* file, const InputPrecision& precision, ThreadPool* pool,
       const std::string& cache = {});
 
   const ModelSpec& spec() const { return file_->spec(); }
+  const InputPrecision& precision() const { return precision_; }
   const TensorView& embedding() const {
     return file_->weights().token_embedding;
   }
@@ -106,9 +105,11 @@ class CpuModel {
   const PanelMatrix& head() const { return head_; }          // [vocab, hidden]
 
  private:
-  explicit CpuModel(const ModelFile* file) : file_(file) {}
+  CpuModel(const ModelFile* file, const InputPrecision& precision)
+      : file_(file), precision_(precision) {}
 
   const ModelFile* file_;
+  const InputPrecision precision_;
   PackedWeights memory_;
   std::vector<CpuLayer> layers_;
   const float* output_norm_ = nullptr;

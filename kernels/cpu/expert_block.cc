@@ -28,6 +28,7 @@ void CopyRow(const Activations& from, int from_row, const Activations& to,
   if (b.half_sums != nullptr) {
     std::copy_n(a.half_sums, 2 * blocks, b.half_sums);
   }
+  if (b.refined > 0) std::copy_n(a.chosen, b.refined, b.chosen);
 }
 
 }  // namespace
@@ -59,14 +60,14 @@ void ExpertBlock::LayOut(Carver& carver) {
   }
   router_logits_ = carver.Take<float>(rows * router_stride_);
   gathered_ =
-      PassState::LayOutActivations(carver, entries, spec_.hidden, of_gathered);
+      state_.LayOutActivations(carver, entries, spec_.hidden, of_gathered);
   gated_ = carver.Take<float>(entries * experts_.ffn);
   activated_ =
-      PassState::LayOutActivations(carver, entries, experts_.ffn, of_activated);
+      state_.LayOutActivations(carver, entries, experts_.ffn, of_activated);
   answers_ = carver.Take<float>(entries * spec_.hidden);
   shared_gated_ = carver.Take<float>(rows * experts_.shared_ffn);
-  shared_activated_ = PassState::LayOutActivations(
-      carver, rows, experts_.shared_ffn, of_shared);
+  shared_activated_ =
+      state_.LayOutActivations(carver, rows, experts_.shared_ffn, of_shared);
 }
 
 void ExpertBlock::Start() {
@@ -98,7 +99,9 @@ void ExpertBlock::Run(int thread, int layer, int rows,
   }
   state_.Barrier();
   if (shared) {
-    state_.Multiply(thread, rows, shared_activated_, Epilogue::kStore,
+    state_.Multiply(thread, rows,
+                    state_.Choose(thread, rows, shared_activated_),
+                    Epilogue::kStore,
                     {{&experts.shared_down, state_.projected(0), hidden}});
   }
   ForParts(layer, kGate, experts.gate_up[0].panels,
@@ -107,9 +110,11 @@ void ExpertBlock::Run(int thread, int layer, int rows,
                                   experts.gate_up[expert], gated_, activated_);
            });
   state_.Barrier();
+  const Activations& activated =
+      state_.Choose(thread, static_cast<int>(entries_.size()), activated_);
   ForParts(layer, kDown, experts.down[0].panels,
            [&](int expert, Part entries, Part panels) {
-             state_.MultiplyPart(thread, entries, panels, activated_,
+             state_.MultiplyPart(thread, entries, panels, activated,
                                  Epilogue::kStore,
                                  {&experts.down[expert], answers_, hidden});
            });

@@ -20,8 +20,7 @@ void FeedForwardBlock::LayOut(Carver& carver) {
   if (of_activated.empty()) return;
   const size_t rows = state_.options().max_rows;
   gated_ = carver.Take<float>(rows * spec_.ffn);
-  activated_ =
-      PassState::LayOutActivations(carver, rows, spec_.ffn, of_activated);
+  activated_ = state_.LayOutActivations(carver, rows, spec_.ffn, of_activated);
 }
 
 void FeedForwardBlock::Start() {

@@ -6,7 +6,7 @@
 namespace penstock {
 
 // A tile is kRows rows of x by kPanels panels of weights, its sums in
-// registers. "Rows" are physical here: a row of two terms counts twice.
+// registers.
 
 // A block is 32 elements along the depth.
 
@@ -174,27 +174,14 @@ template <class V, PanelTraits kFormat, int kRows, int kPanels>
   }
 }
 
-// Writes the rows of a tile; adds the two terms of a row first.
+// Writes the rows of a tile.
 template <class V, int kRows, int kPanels>
 [[gnu::always_inline]] inline void FinishTile(
     const GemmTask& task, int row, int panel,
     typename V::F32 (&sums)[kRows][kPanels]) {
-  const int terms = task.weights->terms;
-  if constexpr (kRows % 2 == 0) {
-    if (terms == 2) {
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; r += 2) {
-#pragma GCC unroll 4
-        for (int p = 0; p < kPanels; ++p) {
-          sums[r / 2][p] = V::Add(sums[r][p], sums[r + 1][p]);
-        }
-      }
-    }
-  }
   const float* bias = task.weights->bias;
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    if (r >= kRows / terms) break;
     float* y = task.y + (row + r) * task.y_stride;
     if (bias != nullptr) {
 #pragma GCC unroll 4
@@ -226,16 +213,16 @@ template <class V, int kRows, int kPanels>
 // One tile of quantised weights.
 struct BlockTile {
   const GemmTask* task = nullptr;
-  int row = 0;  // logical
+  int row = 0;
   int panel = 0;
   bool fetches = false;  // see TileInput
 };
 
-template <class V, PanelTraits kFormat, int kRows, int kPanels>
-void MultiplyBlockTile(const BlockTile& tile) {
-  const GemmTask& task = *tile.task;
-  const PanelMatrix& weights = *task.weights;
-  const Activations& x = *task.x;
+// The panels of a tile, and term `term` of its rows.
+template <int kRows, int kPanels>
+TileInput<kRows, kPanels> InputOf(const BlockTile& tile, int term) {
+  const PanelMatrix& weights = *tile.task->weights;
+  const Activations& x = *tile.task->x;
   TileInput<kRows, kPanels> in;
   in.fetches = tile.fetches;
   in.fetch = {weights.scale_offset, kPanels * weights.panel_bytes};
@@ -247,22 +234,67 @@ void MultiplyBlockTile(const BlockTile& tile) {
     in.minima[p] = panel + weights.min_offset;
   }
   for (int r = 0; r < kRows; ++r) {
-    const size_t at =
-        size_t(tile.row + r / weights.terms) * x.terms + r % weights.terms;
+    const size_t at = size_t(tile.row + r) * x.terms + term;
     in.quants[r] = x.quants + at * x.depth;
     in.side[r] = at * (x.depth / kScaleDepth);
   }
+  return in;
+}
+
+// The second terms of one row, by the panels of a tile: sums [kPanels][16]. By
+// itself, since every row has its own blocks; the panels are in the cache.
+template <class V, PanelTraits kFormat, int kPanels>
+[[gnu::noinline]] void SumRefined(const BlockTile& tile, float* sums) {
+  const Activations& x = *tile.task->x;
+  const auto in = InputOf<1, kPanels>(tile, 1);
+  typename V::F32 own[1][kPanels];
+#pragma GCC unroll 4
+  for (int p = 0; p < kPanels; ++p) own[0][p] = V::Zero();
+  const uint16_t* chosen = x.chosen + size_t(tile.row) * x.refined;
+  for (int i = 0; i < x.refined; ++i) {
+#pragma GCC unroll 2
+    for (int half = 0; half < kScaleDepth / kFormat.group; ++half) {
+      MultiplyGroup<V, kFormat>(in, x, chosen[i], half, own);
+    }
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < kPanels; ++p) {
+    V::Store(sums + p * kPanelColumns, own[0][p]);
+  }
+}
+
+template <class V, PanelTraits kFormat, int kRows, int kPanels>
+[[gnu::always_inline]] inline void AddRefined(
+    BlockTile tile, typename V::F32 (&sums)[kRows][kPanels]) {
+  alignas(64) float refined[kRows][kPanels * kPanelColumns];
+  tile.fetches = false;
+  for (int r = 0; r < kRows; ++r, ++tile.row) {
+    SumRefined<V, kFormat, kPanels>(tile, refined[r]);
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) {
+      sums[r][p] = V::Add(sums[r][p], V::Load(refined[r] + p * kPanelColumns));
+    }
+  }
+}
+
+template <class V, PanelTraits kFormat, int kRows, int kPanels>
+void MultiplyBlockTile(const BlockTile& tile) {
+  const Activations& x = *tile.task->x;
   typename V::F32 sums[kRows][kPanels];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) sums[r][p] = V::Zero();
   }
-  MultiplyBlocks<V, kFormat>(in, x, sums);
-  FinishTile<V, kRows, kPanels>(task, tile.row, tile.panel, sums);
+  MultiplyBlocks<V, kFormat>(InputOf<kRows, kPanels>(tile, 0), x, sums);
+  if (x.refined > 0) AddRefined<V, kFormat>(tile, sums);
+  FinishTile<V, kRows, kPanels>(*tile.task, tile.row, tile.panel, sums);
 }
 
-// The tile of `rows` physical rows, at most V::kTileRows.
+// The tile of `rows` rows, at most V::kTileRows.
 template <class V, PanelTraits kFormat, int kPanels, int kRows = V::kTileRows>
 void MultiplyBlockRows(int rows, const BlockTile& tile) {
   if (rows == kRows) return MultiplyBlockTile<V, kFormat, kRows, kPanels>(tile);
@@ -271,7 +303,7 @@ void MultiplyBlockRows(int rows, const BlockTile& tile) {
   }
 }
 
-// Rows of each tile when `rows` are cut into tiles of `most` at most: as few
+// Rows of the next tile when `rows` are left and tiles take `most`: as few
 // tiles as there can be, and all alike, since small ones wait for their sums.
 constexpr int EvenTile(int rows, int most) {
   const int tiles = (rows + most - 1) / most;
@@ -282,14 +314,12 @@ constexpr int EvenTile(int rows, int most) {
 // brings them into the caches.
 template <class V, PanelTraits kFormat, int kPanels>
 void MultiplyBlockPanels(const GemmTask& task, int panel) {
-  BlockTile tile = {.task = &task, .panel = panel, .fetches = true};
-  const int terms = task.weights->terms;
-  const int step =
-      EvenTile(task.last_row - task.first_row, V::kTileRows / terms);
-  for (tile.row = task.first_row; tile.row < task.last_row; tile.row += step) {
-    const int left = task.last_row - tile.row;
-    MultiplyBlockRows<V, kFormat, kPanels>((left < step ? left : step) * terms,
-                                           tile);
+  BlockTile tile = {
+      .task = &task, .row = task.first_row, .panel = panel, .fetches = true};
+  while (tile.row < task.last_row) {
+    const int rows = EvenTile(task.last_row - tile.row, V::kTileRows);
+    MultiplyBlockRows<V, kFormat, kPanels>(rows, tile);
+    tile.row += rows;
     tile.fetches = false;
   }
 }

@@ -27,9 +27,9 @@ int DepthOf(TensorType type, int blocks) {
 
 // A packed matrix that owns its bytes.
 struct Packed {
-  Packed(const std::vector<ColumnSource>& columns, int terms,
-         bool bfloats = true) {
-    WeightPacker packer(columns, terms, bfloats);
+  explicit Packed(const std::vector<ColumnSource>& columns,
+                  bool bfloats = true) {
+    WeightPacker packer(columns, bfloats);
     bytes.resize(packer.bytes());
     matrix = packer.shape();
     for (int panel = 0; panel < matrix.panels; ++panel) {
@@ -54,6 +54,7 @@ void QuantizeRows(const KernelTable& kernels, const std::vector<float>& x,
   for (size_t row = 0; row * out.depth < x.size(); ++row) {
     kernels.quantize(x.data() + row * out.depth, 0, out.depth, out,
                      static_cast<int>(row));
+    kernels.choose(out, static_cast<int>(row));
   }
 }
 
@@ -74,9 +75,8 @@ void Multiply(const KernelTable& kernels, const PanelMatrix& matrix,
 }
 
 // An input as matrices of that type see it.
-double InputAt(TensorType type, const TestActivations& x, int row, int k,
-               int terms) {
-  if (Traits(type).block_elements > 1) return x.At(row, k, terms);
+double InputAt(TensorType type, const TestActivations& x, int row, int k) {
+  if (Traits(type).block_elements > 1) return x.At(row, k);
   const size_t at = size_t(row) * x.view.depth + k;
   return type == TensorType::kBF16 ? Bfloat16ToFloat(x.view.bfloats[at])
                                    : x.view.values[at];
@@ -85,8 +85,7 @@ double InputAt(TensorType type, const TestActivations& x, int row, int k,
 // Against a sum in double over exactly dequantised weights and the activations
 // as the kernel sees them.
 void ExpectProduct(const TestTensor& weights, const TestActivations& x,
-                   int terms, int rows, const std::vector<float>& y,
-                   size_t stride) {
+                   int rows, const std::vector<float>& y, size_t stride) {
   const int depth = x.view.depth;
   std::vector<float> w(depth);
   for (int64_t n = 0; n < weights.view.rows(); ++n) {
@@ -94,7 +93,7 @@ void ExpectProduct(const TestTensor& weights, const TestActivations& x,
     for (int m = 0; m < rows; ++m) {
       double sum = 0, size = 0;
       for (int k = 0; k < depth; ++k) {
-        const double term = w[k] * InputAt(weights.view.type, x, m, k, terms);
+        const double term = w[k] * InputAt(weights.view.type, x, m, k);
         sum += term;
         size += std::fabs(term);
       }
@@ -110,20 +109,20 @@ TEST_P(GemmTest, MatchesASumInDouble) {
   const int depth = DepthOf(GetParam(), 5);  // an odd number of blocks
   constexpr int kColumns = 3 * 16 + 9;
   const TestTensor weights(GetParam(), kColumns, depth, 1);
+  const Packed packed(RowsOf(weights));
+  const size_t stride = packed.matrix.panels * kPanelColumns;
   for (CpuPath path : TestablePaths()) {
     const KernelTable& kernels = *FindKernels(path);
-    for (int terms : {1, 2}) {
-      const Packed packed(RowsOf(weights), terms);
-      const size_t stride = packed.matrix.panels * kPanelColumns;
+    for (int refined : {0, 2, depth / kScaleDepth}) {
       for (int rows : {1, 2, 3, 7, 8, 9, 13, 64}) {
-        SCOPED_TRACE(testing::Message() << kernels.name << ", " << terms
-                                        << " terms, " << rows << " rows");
-        TestActivations x(rows, depth, 2);
+        SCOPED_TRACE(testing::Message() << kernels.name << ", " << refined
+                                        << " refined, " << rows << " rows");
+        TestActivations x(rows, depth, refined);
         QuantizeRows(kernels, TestNumbers(rows).Vector(rows * depth), x.view);
         std::vector<float> y(rows * stride, NAN);
         Multiply(kernels, packed.matrix, x.view, 0, rows, Epilogue::kStore, y,
                  stride);
-        ExpectProduct(weights, x, terms, rows, y, stride);
+        ExpectProduct(weights, x, rows, y, stride);
         // Columns that only fill the last panel are zero.
         EXPECT_EQ(y[kColumns], 0);
       }
@@ -136,14 +135,15 @@ TEST_P(GemmTest, IsTheSameBitsOnEveryPathAndForAnyRows) {
   constexpr int kRows = 29;
   const TestTensor weights(GetParam(), 7 * 16, depth, 2);
   const std::vector<float> values = TestNumbers(3).Vector(kRows * depth, -3, 5);
-  for (int terms : {1, 2}) {
-    const Packed packed(RowsOf(weights), terms);
-    const size_t stride = packed.matrix.panels * kPanelColumns;
+  const Packed packed(RowsOf(weights));
+  const size_t stride = packed.matrix.panels * kPanelColumns;
+  for (int refined : {0, 2, depth / kScaleDepth}) {
     std::vector<float> reference;
     for (CpuPath path : TestablePaths()) {
       const KernelTable& kernels = *FindKernels(path);
-      SCOPED_TRACE(testing::Message() << kernels.name << ", terms " << terms);
-      TestActivations x(kRows, depth, 2);
+      SCOPED_TRACE(testing::Message()
+                   << kernels.name << ", refined " << refined);
+      TestActivations x(kRows, depth, refined);
       QuantizeRows(kernels, values, x.view);
       std::vector<float> whole(kRows * stride);
       Multiply(kernels, packed.matrix, x.view, 0, kRows, Epilogue::kStore,
@@ -170,16 +170,16 @@ TEST_P(GemmTest, AwkwardRowsSpoilNoOthers) {
     const int rows = numbers.Integer(1, 20);
     const int columns = numbers.Integer(1, 70);
     const int depth = DepthOf(GetParam(), numbers.Integer(1, 3));
-    const int terms = numbers.Integer(1, 2);
+    const int refined = numbers.Integer(0, depth / kScaleDepth);
     const TestTensor weights(GetParam(), columns, depth, seed);
-    const Packed packed(RowsOf(weights), terms);
+    const Packed packed(RowsOf(weights));
     const std::vector<float> values = AwkwardRows(rows, depth, numbers);
     const size_t stride = packed.matrix.panels * kPanelColumns;
     std::vector<float> reference;
     for (CpuPath path : TestablePaths()) {
       const KernelTable& kernels = *FindKernels(path);
       SCOPED_TRACE(testing::Message() << kernels.name << ", seed " << seed);
-      TestActivations x(rows, depth, 2);
+      TestActivations x(rows, depth, refined);
       QuantizeRows(kernels, values, x.view);
       std::vector<float> together(rows * stride), alone(rows * stride);
       Multiply(kernels, packed.matrix, x.view, 0, rows, Epilogue::kStore,
@@ -204,7 +204,7 @@ TEST_P(GemmTest, AwkwardRowsStaySpoiltBehindGates) {
   constexpr int kRows = 9, kColumns = 64;
   const int depth = DepthOf(GetParam(), 2);
   const TestTensor weights(GetParam(), kColumns, depth, 9);
-  const Packed packed(RowsOf(weights), 1);
+  const Packed packed(RowsOf(weights));
   TestNumbers numbers(10);
   const std::vector<float> values = AwkwardRows(kRows, depth, numbers);
   for (Epilogue epilogue :
@@ -214,7 +214,7 @@ TEST_P(GemmTest, AwkwardRowsStaySpoiltBehindGates) {
       const KernelTable& kernels = *FindKernels(path);
       SCOPED_TRACE(testing::Message()
                    << kernels.name << " " << static_cast<int>(epilogue));
-      TestActivations x(kRows, depth, 1);
+      TestActivations x(kRows, depth, 0);
       QuantizeRows(kernels, values, x.view);
       std::vector<float> y(kRows * kColumns, 0.5f);
       Multiply(kernels, packed.matrix, x.view, 0, kRows, epilogue, y, kColumns);
@@ -247,10 +247,10 @@ TEST_P(GemmTest, GatesAndAdds) {
   for (CpuPath path : TestablePaths()) {
     const KernelTable& kernels = *FindKernels(path);
     SCOPED_TRACE(kernels.name);
-    TestActivations x(kRows, depth, 1);
+    TestActivations x(kRows, depth, 0);
     QuantizeRows(kernels, TestNumbers(6).Vector(kRows * depth), x.view);
     auto product = [&](const TestTensor& weights) {
-      const Packed packed(RowsOf(weights), 1);
+      const Packed packed(RowsOf(weights));
       std::vector<float> y(kRows * kColumns);
       Multiply(kernels, packed.matrix, x.view, 0, kRows, Epilogue::kStore, y,
                kColumns);
@@ -258,7 +258,7 @@ TEST_P(GemmTest, GatesAndAdds) {
     };
     const std::vector<float> gates = product(gate), ups = product(up);
 
-    const Packed fused(alternate, 1);
+    const Packed fused(alternate);
     std::vector<float> gated(kRows * kColumns);
     Multiply(kernels, fused.matrix, x.view, 0, kRows, Epilogue::kGatedSilu,
              gated, kColumns);
@@ -277,7 +277,7 @@ TEST_P(GemmTest, GatesAndAdds) {
                   2e-6 * std::fabs(ups[i]) * std::max(1.0, std::fabs(g)));
     }
 
-    Packed plain(RowsOf(up), 1);
+    Packed plain(RowsOf(up));
     std::vector<float> sum(kRows * kColumns, 0.25f);
     Multiply(kernels, plain.matrix, x.view, 0, kRows, Epilogue::kAdd, sum,
              kColumns);
@@ -299,13 +299,13 @@ TEST_P(GemmTest, GatesAndAdds) {
 TEST(Bfloat16GemmTest, TakesInputsExactlyWhereAskedTo) {
   constexpr int kColumns = 32, kDepth = 96, kRows = 9;
   const TestTensor weights(TensorType::kBF16, kColumns, kDepth, 1);
-  const Packed packed(RowsOf(weights), 1, false);
+  const Packed packed(RowsOf(weights), false);
   ASSERT_EQ(packed.matrix.format, PanelFormat::kExactBfloat16);
   std::vector<float> reference;
   for (CpuPath path : TestablePaths()) {
     const KernelTable& kernels = *FindKernels(path);
     SCOPED_TRACE(kernels.name);
-    TestActivations x(kRows, kDepth, 1);
+    TestActivations x(kRows, kDepth, 0);
     QuantizeRows(kernels, TestNumbers(2).Vector(kRows * kDepth), x.view);
     std::vector<float> y(kRows * kColumns);
     Multiply(kernels, packed.matrix, x.view, 0, kRows, Epilogue::kStore, y,
@@ -342,12 +342,12 @@ TEST(Bfloat16GemmTest, TinyNumbersAreTheSameBitsOnEveryPath) {
   for (int i = 0; i < kRows * kDepth; ++i) {
     values[i] = std::ldexp(numbers.Between(-2, 2), 8 - 36 * (i / kDepth));
   }
-  const Packed packed(RowsOf(weights), 1);
+  const Packed packed(RowsOf(weights));
   std::vector<float> reference;
   for (CpuPath path : TestablePaths()) {
     const KernelTable& kernels = *FindKernels(path);
     SCOPED_TRACE(kernels.name);
-    TestActivations x(kRows, kDepth, 1);
+    TestActivations x(kRows, kDepth, 0);
     QuantizeRows(kernels, values, x.view);
     std::vector<float> y(kRows * kColumns);
     Multiply(kernels, packed.matrix, x.view, 0, kRows, Epilogue::kStore, y,
@@ -373,11 +373,11 @@ TEST(Bfloat16GemmTest, SumsAreRoundedInTheOrderOfTheInstruction) {
     const uint16_t number = FloatToBfloat16(numbers[i]);
     std::memcpy(&weights.bytes[2 * i], &number, 2);
   }
-  const Packed packed(RowsOf(weights), 1);
+  const Packed packed(RowsOf(weights));
   for (CpuPath path : TestablePaths()) {
     const KernelTable& kernels = *FindKernels(path);
     SCOPED_TRACE(kernels.name);
-    TestActivations x(1, kDepth, 1);
+    TestActivations x(1, kDepth, 0);
     QuantizeRows(kernels, std::vector<float>(kDepth, 1.0f), x.view);
     std::vector<float> y(kPanelColumns);
     Multiply(kernels, packed.matrix, x.view, 0, 1, Epilogue::kStore, y,
@@ -395,7 +395,7 @@ INSTANTIATE_TEST_SUITE_P(Types, GemmTest, testing::ValuesIn(AllTypes()),
 TEST(WeightPackerTest, MixedTypesAreHeldAsFloats) {
   const TestTensor nibbles(TensorType::kQ4_1, 3, 64, 7);
   const TestTensor bytes(TensorType::kQ8_0, 2, 64, 8);
-  const Packed packed({{&bytes.view, 1}, {&nibbles.view, 2}}, 1);
+  const Packed packed({{&bytes.view, 1}, {&nibbles.view, 2}});
   ASSERT_EQ(packed.matrix.format, PanelFormat::kFloat);
   const float* panel = reinterpret_cast<const float*>(packed.bytes.data());
   std::vector<float> first(64), second(64);

@@ -83,8 +83,6 @@ inline constexpr PanelTraits kPanelTraits[] = {
 // A packed weight matrix; owns nothing. Columns past the tensor's are zero.
 struct PanelMatrix {
   PanelFormat format = PanelFormat::kFloat;
-  // Of the activations it multiplies, 1 or 2; 1 where those are not quantised.
-  int terms = 1;
   int depth = 0;
   int panels = 0;
   size_t panel_bytes = 0;  // a multiple of 64
@@ -96,18 +94,22 @@ struct PanelMatrix {
 
 // Rows of matrix inputs. Quantised by block of 32: x = scale * q, with q in
 // [-127, 127]. With two terms the second quantises what the first leaves over,
-// in steps 254 times finer. A block with NaN or infinity has NaN for a scale,
-// which spoils all that it multiplies; one that is all under 1e-30 is zero.
+// in steps 254 times finer; matrices multiply it in the `refined` blocks of a
+// row that have the largest scales, and so the largest errors. A block with NaN
+// or infinity has NaN for a scale, which spoils all that it multiplies; one
+// that is all under 1e-30 is zero.
 struct Activations {
   int depth = 0;
   int terms = 0;                 // 0: no matrix takes quantised input
+  int refined = 0;               // 0 with less than two terms
   int8_t* quants = nullptr;      // [rows][terms][depth]
   float* scales = nullptr;       // [rows][terms][depth / 32]
   int32_t* sums = nullptr;       // [rows][terms][depth / 32], of the quants
   float* scaled_sums = nullptr;  // [rows][terms][depth / 32], scale * sum
   // [rows][terms][depth / 16], of the quants; null: no matrix has such groups.
   int32_t* half_sums = nullptr;
-  float* values = nullptr;  // [rows][depth]; null: no matrix takes them
+  uint16_t* chosen = nullptr;  // [rows][refined] blocks, in order
+  float* values = nullptr;     // [rows][depth]; null: no matrix takes them
   // [rows][depth], to the nearest BF16, ties to even; null: no matrix takes
   // them.
   uint16_t* bfloats = nullptr;
@@ -123,8 +125,9 @@ enum class Epilogue : uint8_t {
 
 // y[rows][columns] = x * weights^T for a range of panels. A row's result is the
 // same bits for every range of rows and panels: each column is summed block by
-// block along the depth, in order, and two terms are added last. Of a pair the
-// second product is added first, as vdpbf16ps does, and each sum is rounded.
+// block along the depth, in order; the second terms of refined blocks make a
+// sum of their own, which is added to it. Of a pair of BF16 the second product
+// is added first, as vdpbf16ps does, and each sum is rounded.
 struct GemmTask {
   const PanelMatrix* weights = nullptr;
   const Activations* x = nullptr;
@@ -232,9 +235,12 @@ struct KernelTable {
   void (*normalize)(const float* x, const float* gain, float epsilon,
                     const Activations& out, int row);
   // Quantises x [last - first] into elements [first, last) of out row;
-  // multiples of 32.
+  // multiples of 32. A row that is whole has yet to `choose`.
   void (*quantize)(const float* x, int first, int last, const Activations& out,
                    int row);
+  // Chooses the blocks of a row to be refined; among equals, the first.
+  // normalize has done it.
+  void (*choose)(const Activations& out, int row);
   // RMS norm of x [count] in place; a multiple of 16.
   void (*normalize_in_place)(float* x, const float* gain, float epsilon,
                              int count);

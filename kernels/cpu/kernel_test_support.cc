@@ -149,16 +149,19 @@ TestTensor::TestTensor(TensorType type, int64_t rows, int64_t cols,
   view.data = bytes;
 }
 
-TestActivations::TestActivations(int rows, int depth, int terms)
-    : quants_(size_t(rows) * terms * depth),
+TestActivations::TestActivations(int rows, int depth, int refined)
+    : quants_(size_t(rows) * (refined > 0 ? 2 : 1) * depth),
       scales_(quants_.size() / kScaleDepth),
       scaled_sums_(scales_.size()),
       values_(size_t(rows) * depth),
       sums_(scales_.size()),
       half_sums_(2 * scales_.size()),
-      bfloats_(values_.size()) {
+      bfloats_(values_.size()),
+      chosen_(size_t(rows) * refined) {
   view.depth = depth;
-  view.terms = terms;
+  view.terms = refined > 0 ? 2 : 1;
+  view.refined = refined;
+  view.chosen = chosen_.data();
   view.quants = quants_.data();
   view.scales = scales_.data();
   view.sums = sums_.data();
@@ -168,13 +171,16 @@ TestActivations::TestActivations(int rows, int depth, int terms)
   view.bfloats = bfloats_.data();
 }
 
-double TestActivations::At(int row, int k, int terms) const {
-  double value = 0;
-  for (int term = 0; term < terms; ++term) {
-    const size_t at = (size_t(row) * view.terms + term) * view.depth + k;
-    value += double{scales_[at / kScaleDepth]} * quants_[at];
-  }
-  return value;
+double TestActivations::Term(int row, int k, int term) const {
+  const size_t at = (size_t(row) * view.terms + term) * view.depth + k;
+  return double{scales_[at / kScaleDepth]} * quants_[at];
+}
+
+double TestActivations::At(int row, int k) const {
+  const auto chosen = chosen_.begin() + row * view.refined;
+  const bool refined =
+      std::count(chosen, chosen + view.refined, k / kScaleDepth) > 0;
+  return Term(row, k, 0) + (refined ? Term(row, k, 1) : 0);
 }
 
 std::vector<CpuPath> TestablePaths() {

@@ -46,11 +46,13 @@ struct TestTensor {
 
 // Activations that own their memory.
 struct TestActivations {
-  TestActivations(int rows, int depth, int terms);
+  TestActivations(int rows, int depth, int refined);
   TestActivations(const TestActivations&) = delete;
   TestActivations& operator=(const TestActivations&) = delete;
-  // What the matrices see of an element, in `terms` terms; exact.
-  double At(int row, int k, int terms) const;
+  // One term of an element; exact.
+  double Term(int row, int k, int term) const;
+  // What the matrices see of an element, once the row has chosen; exact.
+  double At(int row, int k) const;
 
   Activations view;
 
@@ -58,7 +60,7 @@ struct TestActivations {
   std::vector<int8_t> quants_;
   std::vector<float> scales_, scaled_sums_, values_;
   std::vector<int32_t> sums_, half_sums_;
-  std::vector<uint16_t> bfloats_;
+  std::vector<uint16_t> bfloats_, chosen_;
 };
 
 // The paths that this machine can run, the scalar one first. Says on stdout

@@ -21,14 +21,13 @@ void LatentAttention::LayOut(Carver& carver) {
   }
   if (latent_.query_rank > 0) {
     low_values_ = carver.Take<float>(rows * latent_.query_rank);
-    low_ =
-        PassState::LayOutActivations(carver, rows, latent_.query_rank, of_low);
+    low_ = state_.LayOutActivations(carver, rows, latent_.query_rank, of_low);
   }
   parts_ = carver.Take<float>(head_rows * latent_.query_dim());
-  plain_ = PassState::LayOutActivations(carver, head_rows, latent_.plain_dim,
-                                        of_plain);
-  attended_ = PassState::LayOutActivations(carver, head_rows, latent_.latent,
-                                           of_attended);
+  plain_ =
+      state_.LayOutActivations(carver, head_rows, latent_.plain_dim, of_plain);
+  attended_ =
+      state_.LayOutActivations(carver, head_rows, latent_.latent, of_attended);
 }
 
 Activations LatentAttention::OfHead(const Activations& x, int head) const {
@@ -90,8 +89,9 @@ void LatentAttention::SplitRow(const CpuLatent& weights, int row, float* query,
   for (int head = 0; head < spec_.heads; ++head) {
     const float* part =
         parts_ + (size_t(row) * spec_.heads + head) * latent_.query_dim();
-    state_.kernels().quantize(part, 0, latent_.plain_dim, OfHead(plain_, head),
-                              row);
+    const Activations plain = OfHead(plain_, head);
+    state_.kernels().quantize(part, 0, latent_.plain_dim, plain, row);
+    state_.kernels().choose(plain, row);
     std::copy_n(part + latent_.plain_dim, latent_.rotated_dim,
                 query + (size_t(row) * spec_.heads + head) * spec_.head_dim +
                     latent_.latent);
@@ -105,8 +105,9 @@ void LatentAttention::SplitRow(const CpuLatent& weights, int row, float* query,
 
 void LatentAttention::StoreAttended(int row, int head,
                                     const float* values) const {
-  state_.kernels().quantize(values, 0, latent_.latent, OfHead(attended_, head),
-                            row);
+  const Activations attended = OfHead(attended_, head);
+  state_.kernels().quantize(values, 0, latent_.latent, attended, row);
+  state_.kernels().choose(attended, row);
 }
 
 void LatentAttention::RaiseValues(int thread, int layer, int rows, float* out) {

@@ -73,6 +73,7 @@ constexpr KernelTable MakeKernelTable() {
       .name = V::kName,
       .normalize = Normalize<V>,
       .quantize = Quantize<V>,
+      .choose = Choose<V>,
       .normalize_in_place = NormalizeInPlace<V>,
       .add_scaled = AddScaled<V>,
       .soft_cap = SoftCapAll<V>,

@@ -38,11 +38,10 @@ void ModelPacker::Add(WeightPacker packer, PanelMatrix* target) {
   targets_.push_back(target);
 }
 
-void ModelPacker::AddMatrix(const TensorView& tensor, int terms,
-                            PanelMatrix* target, const TensorView& bias,
-                            const HeadOrder& order) {
+void ModelPacker::AddMatrix(const TensorView& tensor, PanelMatrix* target,
+                            const TensorView& bias, const HeadOrder& order) {
   if (!tensor.present()) return;
-  Add(WeightPacker(Rows(tensor, order), terms, bfloats_), target);
+  Add(WeightPacker(Rows(tensor, order), bfloats_), target);
   *target = packers_.back().shape();
   if (!bias.present()) return;
   CHECK(bias.cols() == tensor.rows()) << bias.name;
@@ -57,7 +56,7 @@ void ModelPacker::AddFloatMatrix(const TensorView& tensor,
 }
 
 void ModelPacker::AddGated(const TensorView& gate, const TensorView& up,
-                           int terms, PanelMatrix* target) {
+                           PanelMatrix* target) {
   if (!gate.present()) return;
   std::vector<ColumnSource> columns;
   for (int64_t start = 0; start < gate.rows(); start += kPanelColumns) {
@@ -67,7 +66,7 @@ void ModelPacker::AddGated(const TensorView& gate, const TensorView& up,
       }
     }
   }
-  Add(WeightPacker(std::move(columns), terms, bfloats_), target);
+  Add(WeightPacker(std::move(columns), bfloats_), target);
   *target = packers_.back().shape();
 }
 

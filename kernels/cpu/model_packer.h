@@ -32,12 +32,12 @@ class ModelPacker {
   // `bfloats`: as WeightPacker's.
   explicit ModelPacker(bool bfloats) : bfloats_(bfloats) {}
 
-  void AddMatrix(const TensorView& tensor, int terms, PanelMatrix* target,
+  void AddMatrix(const TensorView& tensor, PanelMatrix* target,
                  const TensorView& bias = {}, const HeadOrder& order = {});
   // In floats, whatever the type.
   void AddFloatMatrix(const TensorView& tensor, PanelMatrix* target);
   // Panels of `gate` and `up` in turn. Precondition: as many rows in both.
-  void AddGated(const TensorView& gate, const TensorView& up, int terms,
+  void AddGated(const TensorView& gate, const TensorView& up,
                 PanelMatrix* target);
   // Values plus `offset`.
   void AddVector(const TensorView& tensor, float offset, const float** target,

@@ -93,9 +93,9 @@ absl::Status CheckRoom(const std::string& folder, size_t bytes) {
       space.available - bytes >= space.capacity / 20) {
     return absl::OkStatus();
   }
-  return absl::UnavailableError(
-      absl::StrCat(folder, ": ", bytes, " bytes would leave less than a twentieth ",
-                   "of the disk free"));
+  return absl::UnavailableError(absl::StrCat(
+      folder, ": ", bytes, " bytes would leave less than a twentieth ",
+      "of the disk free"));
 }
 
 void RemoveUnused(const std::string& folder) {

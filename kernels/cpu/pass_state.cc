@@ -40,6 +40,7 @@ Activations RowsFrom(const Activations& x, int row) {
   rows.sums += blocks;
   rows.scaled_sums += blocks;
   if (x.half_sums != nullptr) rows.half_sums += 2 * blocks;
+  if (x.refined > 0) rows.chosen += size_t(row) * x.refined;
   return rows;
 }
 
@@ -51,8 +52,10 @@ PassState::PassState(const ForwardPassOptions& options)
 void PassState::LayOut(Carver& carver) {
   const size_t rows = options_.max_rows;
   std::vector<const PanelMatrix*> of_normed = {&model().head()};
+  int deepest = spec_.hidden;
   for (const CpuLayer& layer : model().layers()) {
     ForEachMatrix(layer, [&](const PanelMatrix& matrix) {
+      deepest = std::max(deepest, matrix.depth);
       if (matrix.depth == spec_.hidden) of_normed.push_back(&matrix);
     });
   }
@@ -62,6 +65,8 @@ void PassState::LayOut(Carver& carver) {
   for (ThreadScratch& scratch : scratch_) {
     scratch.normed =
         LayOutActivations(carver, kOwnRows, spec_.hidden, of_normed);
+    scratch.chosen = carver.Take<uint16_t>(
+        kOwnRows * model().precision().RefinedOf(deepest / kScaleDepth));
   }
 }
 
@@ -70,10 +75,10 @@ Activations PassState::LayOutActivations(
     absl::Span<const PanelMatrix* const> uses) {
   Activations x;
   x.depth = depth;
-  bool floats = false, bfloats = false, halves = false;
+  bool floats = false, bfloats = false, quants = false, halves = false;
   for (const PanelMatrix* matrix : uses) {
     if (TakesQuants(matrix->format)) {
-      x.terms = std::max(x.terms, matrix->terms);
+      quants = true;
       halves |= TraitsOf(matrix->format).group < kScaleDepth;
     } else if (matrix->format == PanelFormat::kBfloat16) {
       bfloats = true;
@@ -83,7 +88,10 @@ Activations PassState::LayOutActivations(
   }
   if (floats) x.values = carver.Take<float>(rows * depth);
   if (bfloats) x.bfloats = carver.Take<uint16_t>(rows * depth);
-  if (x.terms == 0) return x;
+  if (!quants) return x;
+  x.refined = model().precision().RefinedOf(depth / kScaleDepth);
+  x.terms = x.refined > 0 ? 2 : 1;
+  if (x.refined > 0) x.chosen = carver.Take<uint16_t>(rows * x.refined);
   const size_t blocks = rows * x.terms * depth / kScaleDepth;
   x.quants = carver.Take<int8_t>(blocks * kScaleDepth);
   x.scales = carver.Take<float>(blocks);
@@ -105,6 +113,7 @@ void PassState::NormalizeRow(const float* x, const float* gain,
                              const Activations& out, int row) const {
   if (gain == nullptr) {
     kernels().quantize(x, 0, spec_.hidden, out, row);
+    kernels().choose(out, row);
   } else {
     kernels().normalize(x, gain, spec_.norm_epsilon, out, row);
   }
@@ -121,6 +130,21 @@ const Activations& PassState::Normalize(int thread, Part rows,
   }
   if (!own) Barrier();
   return out;
+}
+
+const Activations& PassState::Choose(int thread, int rows,
+                                     const Activations& x) {
+  if (x.refined == 0) return x;
+  const bool own = rows <= kOwnRows;
+  const Part share = own ? Part{0, rows} : PartOf(rows, 1, thread);
+  Activations& ready = scratch_[thread].ready;
+  ready = x;
+  if (own) ready.chosen = scratch_[thread].chosen;
+  for (int row = share.first; row < share.last; ++row) {
+    kernels().choose(ready, row);
+  }
+  if (!own) Barrier();
+  return ready;
 }
 
 void PassState::MultiplyPart(int thread, Part rows, Part panels,
@@ -185,10 +209,12 @@ void PassState::MultiplyGated(int thread, Part rows, Part panels,
 void PassState::AddProduct(int thread, int rows, const Activations& x,
                            const PanelMatrix& weights, const float* post_norm) {
   const size_t stride = spec_.hidden;
+  const Activations& ready = Choose(thread, rows, x);
   if (post_norm == nullptr) {
-    Multiply(thread, rows, x, Epilogue::kAdd, {{&weights, hidden_, stride}});
+    Multiply(thread, rows, ready, Epilogue::kAdd,
+             {{&weights, hidden_, stride}});
   } else {
-    Multiply(thread, rows, x, Epilogue::kStore,
+    Multiply(thread, rows, ready, Epilogue::kStore,
              {{&weights, projected_, stride}});
     Barrier();
     AddProjected(PartOf(rows, 1, thread), post_norm);

@@ -73,9 +73,8 @@ class PassState {
   }
 
   // Room for `rows` rows in every form of input that the matrices take.
-  static Activations LayOutActivations(
-      Carver& carver, size_t rows, int depth,
-      absl::Span<const PanelMatrix* const> uses);
+  Activations LayOutActivations(Carver& carver, size_t rows, int depth,
+                                absl::Span<const PanelMatrix* const> uses);
 
   // What thread `thread` does of `count` things, in whole units.
   Part PartOf(int count, int unit, int thread) const;
@@ -83,6 +82,10 @@ class PassState {
   // Rows of the residual stream, normalised (as they are without a gain), as
   // rows from 0 on. Afterwards every thread may read them all.
   const Activations& Normalize(int thread, Part rows, const float* gain);
+
+  // Rows that were quantised in parts, with their refined blocks chosen; what
+  // the caller multiplies. Every thread may read the rows.
+  const Activations& Choose(int thread, int rows, const Activations& x);
 
   // This thread's share of the columns of all products of x [rows].
   void Multiply(int thread, int rows, const Activations& x, Epilogue epilogue,
@@ -97,7 +100,7 @@ class PassState {
                      const Activations& out);
 
   // The residual stream += x * weights^T, normalised before where there is a
-  // gain. Ends with a barrier.
+  // gain; x was quantised in parts. Ends with a barrier.
   void AddProduct(int thread, int rows, const Activations& x,
                   const PanelMatrix& weights, const float* post_norm);
   // The residual stream += projected rows of this thread, likewise. No barrier.
@@ -106,7 +109,9 @@ class PassState {
  private:
   // Rows that every thread normalises for itself.
   struct ThreadScratch {
-    Activations normed;  // [kOwnRows][hidden]
+    Activations normed;          // [kOwnRows][hidden]
+    Activations ready;           // what Choose returned
+    uint16_t* chosen = nullptr;  // [kOwnRows][its refined blocks]
   };
 
   void NormalizeRow(const float* x, const float* gain, const Activations& out,

@@ -9,11 +9,16 @@
 namespace penstock {
 namespace {
 
-void AddMatrix(const PanelMatrix& matrix, uint64_t rows, StepCost& cost) {
+void AddMatrix(const CpuModel& model, const PanelMatrix& matrix, uint64_t rows,
+               StepCost& cost) {
   if (rows == 0) return;
   cost.weight_bytes += matrix.panels * matrix.panel_bytes;
-  cost.OpsOf(matrix.format) +=
-      2 * rows * matrix.terms * matrix.depth * matrix.panels * kPanelColumns;
+  uint64_t depth = matrix.depth;
+  if (TakesQuants(matrix.format)) {
+    depth +=
+        kScaleDepth * model.precision().RefinedOf(matrix.depth / kScaleDepth);
+  }
+  cost.OpsOf(matrix.format) += 2 * rows * depth * matrix.panels * kPanelColumns;
 }
 
 // Every matrix that all `rows` of a layer pass through up to attention, and
@@ -32,17 +37,20 @@ std::vector<const PanelMatrix*> Outputs(const CpuLayer& layer) {
           &layer.experts.shared_down};
 }
 
-void AddMatrices(const std::vector<const PanelMatrix*>& matrices, uint64_t rows,
+void AddMatrices(const CpuModel& model,
+                 const std::vector<const PanelMatrix*>& matrices, uint64_t rows,
                  StepCost& cost) {
-  for (const PanelMatrix* matrix : matrices) AddMatrix(*matrix, rows, cost);
+  for (const PanelMatrix* matrix : matrices) {
+    AddMatrix(model, *matrix, rows, cost);
+  }
 }
 
 // The fewest experts that can serve the rows, each with all of them.
-void AddExperts(const ExpertSpec& spec, const CpuExperts& experts,
-                uint64_t rows, StepCost& cost) {
-  for (int i = 0; i < spec.used; ++i) {
-    AddMatrix(experts.gate_up[i], rows, cost);
-    AddMatrix(experts.down[i], rows, cost);
+void AddExperts(const CpuModel& model, const CpuExperts& experts, uint64_t rows,
+                StepCost& cost) {
+  for (int i = 0; i < model.spec().experts->used; ++i) {
+    AddMatrix(model, experts.gate_up[i], rows, cost);
+    AddMatrix(model, experts.down[i], rows, cost);
   }
 }
 
@@ -90,16 +98,16 @@ StepCost CostOf(const CpuModel& model, const KvLayout& layout,
   for (int i = 0; i < spec.layers; ++i) {
     const CpuLayer& layer = model.layers()[i];
     const uint64_t after = i + 1 == spec.layers ? sampled.size() : rows;
-    AddMatrices(Inputs(layer), rows, cost);
-    AddMatrices(Outputs(layer), after, cost);
+    AddMatrices(model, Inputs(layer), rows, cost);
+    AddMatrices(model, Outputs(layer), after, cost);
     if (spec.layer_specs[i].experts) {
-      AddExperts(*spec.experts, layer.experts, after, cost);
+      AddExperts(model, layer.experts, after, cost);
     }
     for (const PanelMatrix& matrix : layer.latent.query_latent) {
-      AddMatrix(matrix, rows, cost);
+      AddMatrix(model, matrix, rows, cost);
     }
     for (const PanelMatrix& matrix : layer.latent.value_up) {
-      AddMatrix(matrix, after, cost);
+      AddMatrix(model, matrix, after, cost);
     }
     for (const SequenceRows& sequence : plan.sequences) {
       AddSequence(spec, spec.layer_specs[i],
@@ -107,7 +115,7 @@ StepCost CostOf(const CpuModel& model, const KvLayout& layout,
                   plan.positions[sequence.first_row], sequence.rows, cost);
     }
   }
-  AddMatrix(model.head(), sampled.size(), cost);
+  AddMatrix(model, model.head(), sampled.size(), cost);
   return cost;
 }
 

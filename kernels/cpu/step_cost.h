@@ -13,9 +13,9 @@ namespace penstock {
 struct StepCost {
   uint64_t weight_bytes = 0;  // packed weights, read once
   uint64_t kv_bytes = 0;      // pages, read once by each sequence, and written
-  // Multiplications and additions: of quantised matrices, twice where inputs
-  // have two terms; of BF16 matrices on inputs in BF16; of the other matrices
-  // of numbers, and attention.
+  // Multiplications and additions: of quantised matrices, twice in refined
+  // blocks; of BF16 matrices on inputs in BF16; of the other matrices of
+  // numbers, and attention.
   uint64_t int8_ops = 0;
   uint64_t bfloat16_ops = 0;
   uint64_t float_ops = 0;

@@ -84,8 +84,7 @@ const PanelTraits& TraitsOf(PanelFormat format) {
 
 bool TakesQuants(PanelFormat format) { return TraitsOf(format).group != 0; }
 
-WeightPacker::WeightPacker(std::vector<ColumnSource> columns, int terms,
-                           bool bfloats)
+WeightPacker::WeightPacker(std::vector<ColumnSource> columns, bool bfloats)
     : columns_(std::move(columns)) {
   const TensorView* first = nullptr;
   bool one_type = true;
@@ -95,18 +94,17 @@ WeightPacker::WeightPacker(std::vector<ColumnSource> columns, int terms,
     one_type &= column.tensor->type == first->type;
   }
   CHECK(first != nullptr);
-  LayOut(one_type ? FormatOf(first->type, bfloats) : PanelFormat::kFloat,
-         terms);
+  LayOut(one_type ? FormatOf(first->type, bfloats) : PanelFormat::kFloat);
 }
 
 WeightPacker WeightPacker::OfFloats(std::vector<ColumnSource> columns) {
   WeightPacker packer;
   packer.columns_ = std::move(columns);
-  packer.LayOut(PanelFormat::kFloat, 1);
+  packer.LayOut(PanelFormat::kFloat);
   return packer;
 }
 
-void WeightPacker::LayOut(PanelFormat format, int terms) {
+void WeightPacker::LayOut(PanelFormat format) {
   const TensorView* first = nullptr;
   for (const ColumnSource& column : columns_) {
     if (column.tensor == nullptr) continue;
@@ -122,7 +120,6 @@ void WeightPacker::LayOut(PanelFormat format, int terms) {
   const size_t elements = size_t{kPanelColumns} * shape_.depth;
   if (traits.group != 0) {
     const size_t plane = elements / traits.group * traits.element_bytes;
-    shape_.terms = terms;
     shape_.scale_offset = traits.packed ? elements / 2 : elements;
     shape_.min_offset = shape_.scale_offset + plane;
     shape_.panel_bytes = shape_.min_offset + (traits.has_minimum ? plane : 0);

@@ -24,11 +24,10 @@ struct ColumnSource {
 // exactly the stored ones, save those of BF16 under kLeastBfloat.
 class WeightPacker {
  public:
-  // `terms`: of quantised activations, see PanelMatrix. Precondition: `columns`
-  // is not empty, every tensor has the same depth, a multiple of 32, and
-  // outlives the packer. `bfloats`: weights in BF16 multiply inputs in BF16.
-  WeightPacker(std::vector<ColumnSource> columns, int terms,
-               bool bfloats = true);
+  // Precondition: `columns` is not empty, every tensor has the same depth, a
+  // multiple of 32, and outlives the packer. `bfloats`: weights in BF16
+  // multiply inputs in BF16.
+  explicit WeightPacker(std::vector<ColumnSource> columns, bool bfloats = true);
   // The same packed as F32 whatever the types.
   static WeightPacker OfFloats(std::vector<ColumnSource> columns);
 
@@ -42,7 +41,7 @@ class WeightPacker {
 
  private:
   WeightPacker() = default;
-  void LayOut(PanelFormat format, int terms);
+  void LayOut(PanelFormat format);
   ColumnSource Column(int index) const;
   void PackQuants(int panel, uint8_t* out) const;
   void PackHalves(int panel, uint8_t* out) const;

@@ -49,15 +49,20 @@ struct Case {
 // A case with all that it works on.
 using Cases = std::vector<Case>;
 
+// Blocks of an input row that a matrix multiplies twice by default.
+int Refined(int depth) {
+  return InputPrecision().RefinedOf(depth / kScaleDepth);
+}
+
 // Random weights and inputs, packed.
 struct Product {
   Product(TensorType type, int columns, int depth, int rows)
-      : tensor(type, columns, depth, 1), x(rows, depth, 1) {
+      : tensor(type, columns, depth, 1), x(rows, depth, Refined(depth)) {
     std::vector<ColumnSource> sources;
     for (int row = 0; row < columns; ++row) {
       sources.push_back({&tensor.view, row});
     }
-    const WeightPacker packer(std::move(sources), 1);
+    const WeightPacker packer(std::move(sources));
     weights = packer.shape();
     bytes.resize(packer.bytes());
     for (int panel = 0; panel < weights.panels; ++panel) {
@@ -69,6 +74,7 @@ struct Product {
     for (int row = 0; row < rows; ++row) {
       ScalarKernels().quantize(values.data() + size_t(row) * depth, 0, depth,
                                x.view, row);
+      ScalarKernels().choose(x.view, row);
     }
   }
 
@@ -127,10 +133,12 @@ void AddProducts(Cases& cases) {
       };
       // The layout alone.
       const TestTensor one(type, 1, depth, 1);
-      const PanelMatrix shape = WeightPacker({{&one.view, 0}}, 1).shape();
+      const PanelMatrix shape = WeightPacker({{&one.view, 0}}).shape();
       StepCost cost;
       if (few) cost.weight_bytes = shape.panel_bytes * columns / kPanelColumns;
-      cost.OpsOf(shape.format) = uint64_t{2} * rows * columns * depth;
+      const uint64_t twice =
+          TakesQuants(shape.format) ? Refined(depth) * kScaleDepth : 0;
+      cost.OpsOf(shape.format) = 2 * rows * columns * (depth + twice);
       cases.push_back({absl::StrFormat("gemm %s, %d rows by %d x %d",
                                        std::string(Traits(type).name), rows,
                                        depth, columns),
@@ -237,7 +245,7 @@ void AddRows(Cases& cases) {
   auto in =
       std::make_shared<std::vector<float>>(TestNumbers(5).Vector(kFeedForward));
   auto other = std::make_shared<std::vector<float>>(*in);
-  auto out = std::make_shared<TestActivations>(1, kFeedForward, 1);
+  auto out = std::make_shared<TestActivations>(1, kFeedForward, 0);
   auto add = [&](const std::string& name, uint64_t ops, auto call) {
     StepCost cost;
     cost.float_ops = ops;

@@ -12,7 +12,7 @@ namespace {
 // Two, so that the work is shared; no spinning, because tests share cores.
 constexpr ThreadPoolOptions kThreads = {.threads = 2, .spin = false};
 
-BackendMaker MakeCpuWith(CpuPath path, int threads, ActivationTerms terms,
+BackendMaker MakeCpuWith(CpuPath path, int threads, InputPrecision precision,
                          KvType type = KvType::kF16) {
   std::string name = absl::StrCat("cpu_", CpuPathName(path));
   if (type != KvType::kF16) absl::StrAppend(&name, "_", Traits(type).name);
@@ -29,7 +29,7 @@ BackendMaker MakeCpuWith(CpuPath path, int threads, ActivationTerms terms,
             options.threads = threads;
             options.spin = kThreads.spin;
             options.path = path;
-            options.terms = terms;
+            options.precision = precision;
             return CpuBackend::Create(std::move(options));
           }};
 }
@@ -52,15 +52,15 @@ BackendMaker MakeOracle(OracleObserver observer) {
 }
 
 BackendMaker MakeCpu(CpuPath path) {
-  return MakeCpuWith(path, kThreads.threads, ActivationTerms());
+  return MakeCpuWith(path, kThreads.threads, InputPrecision());
 }
 
 BackendMaker MakeCpuKeeping(KvType type, CpuPath path) {
-  return MakeCpuWith(path, kThreads.threads, ActivationTerms(), type);
+  return MakeCpuWith(path, kThreads.threads, InputPrecision(), type);
 }
 
-BackendMaker MakeCpuOf(const ActivationTerms& terms) {
-  return MakeCpuWith(CpuPath::kAuto, kThreads.threads, terms);
+BackendMaker MakeCpuOf(const InputPrecision& precision) {
+  return MakeCpuWith(CpuPath::kAuto, kThreads.threads, precision);
 }
 
 std::vector<KvType> SmallerKvTypes() {
@@ -68,7 +68,7 @@ std::vector<KvType> SmallerKvTypes() {
 }
 
 BackendMaker MakeExactCpu(CpuPath path, int threads) {
-  return MakeCpuWith(path, threads, ActivationTerms::AllTwo());
+  return MakeCpuWith(path, threads, InputPrecision::Exact());
 }
 
 std::vector<CpuPath> CpuPaths() {

@@ -20,8 +20,8 @@ BackendMaker MakeCpuKeeping(KvType type, CpuPath path = CpuPath::kAuto);
 // The types beside F16 that it takes.
 std::vector<KvType> SmallerKvTypes();
 
-// The same with inputs of so many terms.
-BackendMaker MakeCpuOf(const ActivationTerms& terms);
+// The same with inputs of that precision.
+BackendMaker MakeCpuOf(const InputPrecision& precision);
 
 // The same as exact as F16 pages allow.
 BackendMaker MakeExactCpu(CpuPath path, int threads);

@@ -168,7 +168,7 @@ absl::Status WorkerHost::MakeBackend(KvType type, std::function<void()> wake) {
   cpu.arena = memory_->arena();
   cpu.threads = options_.threads;
   cpu.path = PathOf(options_.backend);
-  ASSIGN_OR_RETURN(cpu.terms, ParsePrecision(options_.precision));
+  ASSIGN_OR_RETURN(cpu.precision, ParsePrecision(options_.precision));
   cpu.weights_cache = options_.weights_cache;
   cpu.spin = options_.spin;
   cpu.max_rows = options_.engine.max_rows;
