@@ -64,8 +64,8 @@ template <class V>
   if (out.bfloats != nullptr) {
     uint16_t* bfloats =
         out.bfloats + size_t(row) * out.depth + block * kScaleDepth;
-    V::StoreBfloat16(bfloats, V::DropBelow(kLeastBfloat, low));
-    V::StoreBfloat16(bfloats + 16, V::DropBelow(kLeastBfloat, high));
+    V::StoreBfloats(bfloats, kLeastBfloat, low);
+    V::StoreBfloats(bfloats + 16, kLeastBfloat, high);
   }
   if (out.terms == 0) return;
   const size_t blocks = out.depth / kScaleDepth;

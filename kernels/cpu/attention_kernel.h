@@ -75,6 +75,9 @@ struct SplitRange {
 template <class V>
 typename V::F32 KeepSeen(const VisibleRange& visible, int position,
                          typename V::F32 a, typename V::F32 b) {
+  if (visible.first <= position && position + kPageTokens <= visible.last) {
+    return a;
+  }
   a = V::KeepFirst(visible.last - position, a, b);
   if (visible.first <= position) return a;
   return V::KeepFirst(visible.first - position, b, a);

@@ -6,15 +6,15 @@
 namespace penstock {
 
 // Weights that are stored as numbers. A step multiplies what `Load` takes:
-// kElements elements along the depth of every column, in kBytes bytes. kRows,
-// at most, of a tile.
+// kElements elements along the depth of every column, in kBytes bytes. kLight:
+// what is loaded needs no work before it is multiplied.
 
 // A column is one chain of fused multiply-adds along the depth, on F32 inputs.
 template <class V>
 struct FloatPanels {
+  static constexpr bool kLight = false;
   static constexpr int kElements = 1;
   static constexpr int kBytes = 4 * kPanelColumns;
-  static constexpr int kRows = V::kFloatTileRows;
   static const float* Inputs(const Activations& x) { return x.values; }
   static typename V::F32 Load(const uint8_t* p) {
     return V::Load(reinterpret_cast<const float*>(p));
@@ -43,9 +43,9 @@ struct ExactBfloat16Panels : FloatPanels<V> {
 // Pairs, on inputs in BF16.
 template <class V>
 struct Bfloat16Panels {
+  static constexpr bool kLight = V::kDotsBfloats;
   static constexpr int kElements = 2;
   static constexpr int kBytes = 4 * kPanelColumns;
-  static constexpr int kRows = V::kFloatTileRows;
   static const uint16_t* Inputs(const Activations& x) { return x.bfloats; }
   static typename V::Bytes Load(const uint8_t* p) { return V::LoadBytes(p); }
   static typename V::Quad LoadInput(const uint16_t* x) {
@@ -80,23 +80,42 @@ void MultiplyFloatTile(const FloatTile& tile) {
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) sums[r][p] = V::Zero();
   }
-  size_t ahead = tile.ahead;
-  for (size_t k = 0, at = 0; k < depth; k += F::kElements, at += F::kBytes) {
+  if (task.epilogue == Epilogue::kAdd) {
+    for (int r = 0; r < kRows; ++r) {
+      const float* y = task.y + (tile.row + r) * task.y_stride;
+      for (int p = 0; p < kPanels; ++p) {
+        V::Prefetch(y + (tile.panel + p) * kPanelColumns);
+      }
+    }
+  }
+  // Pointers to the first of each four rows, hidden from a compiler that would
+  // keep one for every row, more than there are registers.
+  constexpr int kFours = (kRows + 3) / 4;
+  decltype(x) fours[kFours];
+  for (int i = 0; i < kFours; ++i) fours[i] = x + 4 * i * depth;
+  const uint8_t* const end = data + weights.panel_bytes;
+  const uint8_t* ahead = data + tile.ahead;
+  while (data != end) {
     decltype(F::Load(data)) w[kPanels];
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) {
-      const uint8_t* from = data + p * weights.panel_bytes;
-      V::Prefetch(from + ahead);
-      w[p] = F::Load(from + at);
+      V::Prefetch(ahead + p * weights.panel_bytes);
+      w[p] = F::Load(data + p * weights.panel_bytes);
     }
+    data += F::kBytes;
     ahead += tile.ahead_step;
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const auto v = F::LoadInput(x + r * depth + k);
+      const auto v = F::LoadInput(fours[r / 4] + r % 4 * depth);
 #pragma GCC unroll 4
       for (int p = 0; p < kPanels; ++p) {
         sums[r][p] = F::Multiply(sums[r][p], w[p], v);
       }
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < kFours; ++i) {
+      fours[i] += F::kElements;
+      asm("" : "+r"(fours[i]));
     }
   }
   FinishTile<V, kRows, kPanels>(task, tile.row, tile.panel, sums);
@@ -129,20 +148,28 @@ void MultiplyFloatPanels(const GemmTask& task, int panel) {
   }
 }
 
+// Whether tiles are four panels wide, with fewer rows: one or two rows against
+// two panels would wait for their sums, and where many tiles read the same
+// weights from the caches, wide ones load less. In between, the fewest tiles
+// read weights that come from memory.
+template <class F>
+bool TilesAreWide(int rows) {
+  return rows <= 2 || (F::kLight && rows > 24);
+}
+
 template <class V, class F>
 void GemmFloats(const GemmTask& task) {
-  // One or two rows against two panels would wait for their sums.
-  constexpr int kFew = 2;
   int panel = task.first_panel;
-  for (; task.last_row - task.first_row <= kFew && panel + 4 <= task.last_panel;
-       panel += 4) {
-    MultiplyFloatPanels<V, F, 4, kFew>(task, panel);
+  if (TilesAreWide<F>(task.last_row - task.first_row)) {
+    for (; panel + 4 <= task.last_panel; panel += 4) {
+      MultiplyFloatPanels<V, F, 4, V::kWideTileRows>(task, panel);
+    }
   }
   for (; panel + 2 <= task.last_panel; panel += 2) {
-    MultiplyFloatPanels<V, F, 2, F::kRows>(task, panel);
+    MultiplyFloatPanels<V, F, 2, V::kFloatTileRows>(task, panel);
   }
   if (panel < task.last_panel) {
-    MultiplyFloatPanels<V, F, 1, F::kRows>(task, panel);
+    MultiplyFloatPanels<V, F, 1, V::kFloatTileRows>(task, panel);
   }
 }
 

@@ -195,8 +195,14 @@ template <class V, int kRows, int kPanels>
 #pragma GCC unroll 4
       for (int p = 0; p + 1 < kPanels; p += 2) {
         const auto gate = silu ? Silu<V>(sums[r][p]) : GeluTanh<V>(sums[r][p]);
-        V::Store(y + (panel + p) / 2 * kPanelColumns,
-                 V::Mul(gate, sums[r][p + 1]));
+        const auto gated = V::Mul(gate, sums[r][p + 1]);
+        const int column = (panel + p) / 2 * kPanelColumns;
+        if (task.bfloats == nullptr) {
+          V::Store(y + column, gated);
+        } else {
+          V::StoreBfloats(task.bfloats + (row + r) * task.y_stride + column,
+                          kLeastBfloat, gated);
+        }
       }
       continue;
     }

@@ -267,6 +267,18 @@ TEST_P(GemmTest, GatesAndAdds) {
       const double expected = g / (1 + std::exp(-g)) * ups[i];
       EXPECT_NEAR(gated[i], expected, 1e-6 * std::fabs(expected));
     }
+    std::vector<uint16_t> bfloats(gated.size());
+    kernels.gemm({.weights = &fused.matrix,
+                  .x = &x.view,
+                  .last_row = kRows,
+                  .last_panel = fused.matrix.panels,
+                  .epilogue = Epilogue::kGatedSilu,
+                  .y_stride = kColumns,
+                  .bfloats = bfloats.data()});
+    for (size_t i = 0; i < gated.size(); ++i) {
+      const bool tiny = std::fabs(gated[i]) < kLeastBfloat;
+      EXPECT_EQ(bfloats[i], tiny ? 0 : FloatToBfloat16(gated[i]));
+    }
     Multiply(kernels, fused.matrix, x.view, 0, kRows, Epilogue::kGatedGelu,
              gated, kColumns);
     for (size_t i = 0; i < gated.size(); ++i) {

@@ -138,7 +138,10 @@ struct GemmTask {
   Epilogue epilogue = Epilogue::kStore;
   float scale = 1;
   float* y = nullptr;   // [rows][y_stride]; column 0 of the matrix
-  size_t y_stride = 0;  // in floats
+  size_t y_stride = 0;  // in elements
+  // Null, or where products with gates go instead, as Activations::bfloats
+  // would hold them.
+  uint16_t* bfloats = nullptr;
 };
 
 // Of a head's dimensions [first, first + dim), as halves.

@@ -1,3 +1,4 @@
+#include "kernels/cpu/activation_kernel.h"
 #include "kernels/cpu/float_gemm_kernel.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/simd_avx512.h"
@@ -18,6 +19,8 @@ const KernelTable& Avx512Bf16Kernels() {
   static const KernelTable table = [] {
     KernelTable made = Avx512Kernels();
     made.name = SimdAvx512Bf16::kName;
+    made.normalize = Normalize<SimdAvx512Bf16>;
+    made.quantize = Quantize<SimdAvx512Bf16>;
     made.gemm = GemmBf16;
     return made;
   }();

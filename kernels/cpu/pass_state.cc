@@ -159,6 +159,7 @@ void PassState::MultiplyPart(int thread, Part rows, Part panels,
   task.scale = spec_.residual_scale;
   task.y = product.y;
   task.y_stride = product.y_stride;
+  task.bfloats = product.bfloats;
   for (int row = rows.first; row < rows.last; row += kGemmRows) {
     task.first_row = row;
     task.last_row = std::min(rows.last, row + kGemmRows);
@@ -183,8 +184,8 @@ void PassState::Multiply(int thread, int rows, const Activations& x,
   }
 }
 
-// 4 panels make one block of 32 activations, which the thread still has in its
-// cache.
+// BF16 is stored at once. Else 4 panels make one block of 32 activations, which
+// the thread still has in its cache.
 void PassState::MultiplyGated(int thread, Part rows, Part panels,
                               const Activations& x, const PanelMatrix& gate_up,
                               float* gated, const Activations& out) {
@@ -192,6 +193,10 @@ void PassState::MultiplyGated(int thread, Part rows, Part panels,
                                 ? Epilogue::kGatedSilu
                                 : Epilogue::kGatedGelu;
   const size_t stride = out.depth;
+  if (out.values == nullptr && out.terms == 0) {
+    return MultiplyPart(thread, rows, panels, x, epilogue,
+                        {&gate_up, gated, stride, out.bfloats});
+  }
   for (int row = rows.first; row < rows.last; row += kGemmRows) {
     const Part some = {row, std::min(rows.last, row + kGemmRows)};
     for (int panel = panels.first; panel < panels.last; panel += kPanelUnit) {

@@ -35,6 +35,7 @@ struct Product {
   const PanelMatrix* weights;
   float* y;
   size_t y_stride;
+  uint16_t* bfloats = nullptr;  // see GemmTask
 };
 
 // Rows whose activations a thread reads again and again per panel: they have

@@ -13,6 +13,8 @@ struct SimdAvx2 {
   static constexpr const char* kName = "avx2";
   static constexpr int kTileRows = 4;
   static constexpr int kFloatTileRows = 4;
+  static constexpr int kWideTileRows = 2;
+  static constexpr bool kDotsBfloats = false;
   static constexpr int kQueryTile = 2;
 
   struct F32 {
@@ -60,13 +62,6 @@ struct SimdAvx2 {
   static F32 Abs(F32 a) {
     const __m256 sign = _mm256_set1_ps(-0.0f);
     return {_mm256_andnot_ps(sign, a.low), _mm256_andnot_ps(sign, a.high)};
-  }
-  static F32 DropBelow(float least, F32 a) {
-    const F32 size = Abs(a);
-    const __m256 limit = _mm256_set1_ps(least);
-    return {
-        _mm256_and_ps(a.low, _mm256_cmp_ps(size.low, limit, _CMP_NLT_UQ)),
-        _mm256_and_ps(a.high, _mm256_cmp_ps(size.high, limit, _CMP_NLT_UQ))};
   }
   static F32 KeepFirst(int count, F32 a, F32 b) {
     const __m256i limit = _mm256_set1_epi32(count);
@@ -117,6 +112,13 @@ struct SimdAvx2 {
         _mm256_packus_epi32(RoundBfloat16(a.low), RoundBfloat16(a.high));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                         _mm256_permute4x64_epi64(both, 0xd8));
+  }
+  static void StoreBfloats(uint16_t* p, float least, F32 a) {
+    const F32 size = Abs(a);
+    const __m256 limit = _mm256_set1_ps(least);
+    const __m256 low = _mm256_cmp_ps(size.low, limit, _CMP_NLT_UQ);
+    const __m256 high = _mm256_cmp_ps(size.high, limit, _CMP_NLT_UQ);
+    StoreBfloat16(p, {_mm256_and_ps(a.low, low), _mm256_and_ps(a.high, high)});
   }
   static F32 LoadFp8(const uint8_t* p) {
     return {WidenFp8(Load64(p)), WidenFp8(Load64(p + 8))};

@@ -14,6 +14,8 @@ struct SimdAvx512Of {
   static constexpr const char* kName = kBf16 ? "avx512_bf16" : "avx512";
   static constexpr int kTileRows = 6;
   static constexpr int kFloatTileRows = 8;
+  static constexpr int kWideTileRows = 4;
+  static constexpr bool kDotsBfloats = kBf16;
   static constexpr int kQueryTile = 6;
 
   using F32 = __m512;
@@ -33,10 +35,6 @@ struct SimdAvx512Of {
   static F32 Max(F32 a, F32 b) { return _mm512_max_ps(a, b); }
   static F32 Min(F32 a, F32 b) { return _mm512_min_ps(a, b); }
   static F32 Abs(F32 a) { return _mm512_abs_ps(a); }
-  static F32 DropBelow(float least, F32 a) {
-    return _mm512_maskz_mov_ps(
-        _mm512_cmp_ps_mask(Abs(a), Set(least), _CMP_NLT_UQ), a);
-  }
   static F32 KeepFirst(int count, F32 a, F32 b) {
     const int clamped = count < 0 ? 0 : count > 16 ? 16 : count;
     return _mm512_mask_mov_ps(b, static_cast<__mmask16>((1u << clamped) - 1),
@@ -86,6 +84,15 @@ struct SimdAvx512Of {
         rounded, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), quiet);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                         _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16)));
+  }
+  static void StoreBfloats(uint16_t* p, float least, F32 a) {
+    const __mmask16 kept = _mm512_cmp_ps_mask(Abs(a), Set(least), _CMP_NLT_UQ);
+    if constexpr (kBf16) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                          (__m256i)_mm512_maskz_cvtneps_pbh(kept, a));
+    } else {
+      StoreBfloat16(p, _mm512_maskz_mov_ps(kept, a));
+    }
   }
   // Exponent and mantissa where a half has them make 2^-8 of the number; NaN
   // is what carries into the exponent's top bit.

@@ -16,7 +16,10 @@ struct SimdScalar {
   static constexpr const char* kName = "scalar";
   // Tile shapes: they change speed, never results.
   static constexpr int kTileRows = 2;
-  static constexpr int kFloatTileRows = 2;
+  static constexpr int kFloatTileRows = 2;  // of numbers, two panels wide
+  static constexpr int kWideTileRows = 2;   // four panels wide
+  // Whether DotBfloats is one instruction.
+  static constexpr bool kDotsBfloats = false;
   static constexpr int kQueryTile = 2;
 
   struct F32 {
@@ -80,11 +83,6 @@ struct SimdScalar {
   static F32 Abs(const F32& a) {
     return Map([&](int i) { return std::fabs(a.lane[i]); });
   }
-  // Zero where |a| < least.
-  static F32 DropBelow(float least, const F32& a) {
-    return Map(
-        [&](int i) { return std::fabs(a.lane[i]) < least ? 0 : a.lane[i]; });
-  }
   // The first `count` lanes of a, the others of b.
   static F32 KeepFirst(int count, const F32& a, const F32& b) {
     return Map([&](int i) { return i < count ? a.lane[i] : b.lane[i]; });
@@ -123,6 +121,12 @@ struct SimdScalar {
   }
   static void StoreBfloat16(uint16_t* p, const F32& a) {
     for (int i = 0; i < 16; ++i) p[i] = FloatToBfloat16(a.lane[i]);
+  }
+  // The same with zero for what is smaller than `least`.
+  static void StoreBfloats(uint16_t* p, float least, const F32& a) {
+    StoreBfloat16(p, Map([&](int i) {
+                    return std::fabs(a.lane[i]) < least ? 0 : a.lane[i];
+                  }));
   }
   static F32 LoadFp8(const uint8_t* p) {
     return Map([=](int i) { return Fp8ToFloat(p[i]); });
