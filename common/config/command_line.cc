@@ -338,6 +338,11 @@ void AddWorkerFlags(CLI::App& app, WorkerOptions& options, SizeFlags& sizes) {
   app.add_option("--host-workers", options.host_workers,
                  "Worker processes on this host; threads spin only when "
                  "there are cores for all of them");
+  app.add_option("--core-ledger", options.core_ledger,
+                 "File through which worker processes of this host take turns "
+                 "on cores that they share, made if missing: answers leave "
+                 "most to prompts of others, within --itl-target-ms; default: "
+                 "none, the kernel divides them");
   app.add_option("--backend", options.backend,
                  "auto, avx512, avx2, scalar or oracle");
   app.add_option("--precision", options.precision,

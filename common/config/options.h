@@ -93,6 +93,8 @@ struct WorkerOptions {
   std::string weights_cache = "auto";
   int threads = 0;       // 0: all cores of the host
   int host_workers = 1;  // worker processes that share the host's cores
+  // File through which those take turns on the cores; empty: they do not.
+  std::string core_ledger;
   // auto, avx512, avx2, scalar, oracle, timer
   std::string backend = "auto";
   std::string precision = "default";  // fast, default, exact

@@ -16,6 +16,8 @@ EngineLoop::EngineLoop(EngineOptions options, Ports ports)
       ports_(ports),
       cost_(*CostModel::Create(options.cost)),
       step_times_(options.cost),
+      turns_(options.itl_target,
+             {ports.cores, ports.clock, ports.timers, ports.probe}),
       traffic_({ports.tier, ports.pool, ports.cache, &cost_, ports.probe,
                 ports.backend->kv_layout().block_bytes()},
                options.max_tier_stores) {
@@ -152,7 +154,10 @@ void EngineLoop::CountBlocks(BlockCensus& census) const {
 bool EngineLoop::Tick() {
   bool progress = PollTier();
   progress |= DrainBackend();
-  if (!in_flight_) progress |= SubmitNext();
+  if (!in_flight_ && MayBeginStep()) {
+    progress |= SubmitNext();
+    if (!in_flight_) turns_.Idle();
+  }
   // After the step has its blocks: these are in nobody's way.
   progress |= traffic_.StoreCold();
   return progress;

@@ -14,6 +14,7 @@
 #include "common/base/id.h"
 #include "common/cost/cost_model.h"
 #include "common/cost/step_times.h"
+#include "common/engine/core_turns.h"
 #include "common/engine/engine_probe.h"
 #include "common/engine/kept_kv.h"
 #include "common/engine/sequence.h"
@@ -109,9 +110,11 @@ class EngineLoop {
     const BlockHasher* hasher = nullptr;
     const Clock* clock = nullptr;
     EngineProbe* probe = nullptr;
-    KeptKv* kept = nullptr;    // given up to whoever needs room; null: none
-    KvTier* tier = nullptr;    // below the pool; null: none
-    Timers* timers = nullptr;  // with a tier; ticks follow what they run
+    KeptKv* kept = nullptr;  // given up to whoever needs room; null: none
+    KvTier* tier = nullptr;  // below the pool; null: none
+    // With a tier or a ledger; ticks follow what they run.
+    Timers* timers = nullptr;
+    CoreLedger* cores = nullptr;  // shared with others; null: own cores
   };
   // Precondition: options.cost makes a CostModel.
   EngineLoop(EngineOptions options, Ports ports);
@@ -184,6 +187,8 @@ class EngineLoop {
   };
 
   bool DrainBackend();
+  // False: other workers of the host have the cores for now.
+  bool MayBeginStep();
   bool SubmitNext();
   EngineView View() const;
   // Precondition: there is one.
@@ -239,6 +244,7 @@ class EngineLoop {
   absl::Duration step_time_;
   CostModel cost_;
   StepTimes step_times_;
+  CoreTurns turns_;
   TierTraffic traffic_;
 };
 

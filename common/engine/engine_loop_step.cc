@@ -89,6 +89,14 @@ void EngineLoop::AddRows(SequenceId id, Entry& entry, int rows,
   planned_.push_back(planned);
 }
 
+bool EngineLoop::MayBeginStep() {
+  if (!turns_.shares()) return true;
+  const EngineLoad work = load();
+  if (work.running + work.waiting == 0) return true;
+  return turns_.MayBegin(work.queued_tokens > 0 ? CoreUse::kPrompts
+                                                : CoreUse::kAnswers);
+}
+
 bool EngineLoop::SubmitNext() {
   starved_.reset();
   if (entries_.empty()) return false;
@@ -137,6 +145,9 @@ bool EngineLoop::SubmitNext() {
   if (!plan.copies.empty()) {
     ports_.probe->BlocksCopied(static_cast<int>(plan.copies.size()));
   }
+  const bool prompts = std::any_of(planned_.begin(), planned_.end(),
+                                   [](const auto& p) { return p.rows > 1; });
+  turns_.Began(prompts ? CoreUse::kPrompts : CoreUse::kAnswers);
   ports_.backend->Submit(std::move(plan));
   for (SequenceListener* listener : newly_scheduled) listener->OnScheduled();
   return true;
@@ -148,13 +159,18 @@ bool EngineLoop::DrainBackend() {
     std::optional<BackendEvent> event = ports_.backend->Poll();
     if (!event.has_value()) break;
     progress = true;
-    if (auto* result = std::get_if<StepResult>(&*event)) FinishStep(*result);
+    if (auto* result = std::get_if<StepResult>(&*event)) {
+      FinishStep(*result);
+    } else {
+      turns_.Renew();
+    }
   }
   return progress;
 }
 
 void EngineLoop::FinishStep(StepResult& result) {
   in_flight_ = false;
+  turns_.Ended();
   spare_plan_ = std::move(result.plan);
   spare_plan_.Clear();
   std::vector<PlannedRows> planned = std::exchange(planned_, {});

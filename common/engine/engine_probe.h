@@ -19,6 +19,8 @@ class EngineProbe {
   virtual void PrefixLooked(int prompt_tokens, int cached_tokens) {}
   virtual void TokenMade() {}
   virtual void Preempted() {}
+  // Answers, while another worker of the host computed a prompt.
+  virtual void WaitedForCores(absl::Duration waited) {}
   // Before an answer wrote into a block that others hold.
   virtual void BlocksCopied(int count) {}
   // Of an admitted prompt's blocks beyond the pool: how many a tier holds, and

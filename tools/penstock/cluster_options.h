@@ -24,6 +24,8 @@ struct ClusterOptions {
   std::string metrics = "127.0.0.1:0";  // of the (first) router
   std::string router_config;            // path; empty: none
   int threads = 0;                      // of the host; 0: its cores
+  // Worker processes take turns on the cores; else the kernel divides them.
+  bool core_turns = true;
   std::string kv_memory = "512MiB";
   std::string kv_host_memory;  // of each worker; empty: none
   std::string kv_disk;         // directory; empty: none

@@ -1,6 +1,7 @@
 #include "tools/penstock/local_cluster.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -79,6 +80,7 @@ LocalCluster::LocalCluster(const ClusterOptions& options) : options_(options) {}
 
 LocalCluster::~LocalCluster() {
   if (key_fd_ >= 0) close(key_fd_);
+  if (ledger_fd_ >= 0) close(ledger_fd_);
 }
 
 absl::Status LocalCluster::Run() {
@@ -91,6 +93,10 @@ absl::Status LocalCluster::Run() {
   directory_ =
       std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   ASSIGN_OR_RETURN(key_fd_, OpenClusterKey(options_));
+  // Without it the kernel divides the cores.
+  if (options_.core_turns) {
+    ledger_fd_ = memfd_create("penstock-core-ledger", MFD_CLOEXEC);
+  }
 
   absl::Status status = StartAll();
   if (status.ok()) {
@@ -200,13 +206,14 @@ std::vector<std::string> LocalCluster::WorkerArguments(
       options_.backend,
       "--transport",
       options_.transport};
-  const std::pair<const char*, const std::string&> given[] = {
+  const std::pair<const char*, std::string> given[] = {
       {"--kv-host-memory", options_.kv_host_memory},
       {"--kv-disk", options_.kv_disk},
       {"--kv-disk-bytes", options_.kv_disk_bytes},
       {"--kvstore", store_},
       {"--weights-cache", options_.weights_cache},
-      {"--precision", options_.precision}};
+      {"--precision", options_.precision},
+      {"--core-ledger", LedgerPath()}};
   for (const auto& [flag, value] : given) {
     if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
   }
@@ -217,6 +224,11 @@ std::vector<std::string> LocalCluster::WorkerArguments(
   const std::vector<std::string> model = ModelArguments();
   arguments.insert(arguments.end(), model.begin(), model.end());
   return arguments;
+}
+
+std::string LocalCluster::LedgerPath() const {
+  if (ledger_fd_ < 0) return "";
+  return absl::StrCat("/proc/", getpid(), "/fd/", ledger_fd_);
 }
 
 absl::Status LocalCluster::StartServer(const std::string& role,

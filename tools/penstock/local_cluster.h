@@ -45,6 +45,8 @@ class LocalCluster {
   std::vector<std::string> WorkerArguments(const std::string& name) const;
   // Of a server that has the model.
   std::vector<std::string> ModelArguments() const;
+  // Where workers find the memfd; empty: there is none.
+  std::string LedgerPath() const;
   // Starts one server and waits until it says where it listens.
   absl::Status StartServer(const std::string& role, const std::string& name,
                            std::vector<std::string> arguments);
@@ -65,6 +67,7 @@ class LocalCluster {
   ProcessGroup group_;
   std::string directory_;        // of the server binaries
   int key_fd_ = -1;              // a memfd with the cluster key
+  int ledger_fd_ = -1;           // a memfd for --core-ledger; -1: none
   std::string store_;            // "host:port" for workers; empty: none
   std::vector<Server> servers_;  // routers are the first
 };

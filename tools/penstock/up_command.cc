@@ -50,6 +50,10 @@ void AddUpCommand(CLI::App& app, Action& action) {
                       "the router's --config, for limits of all kinds");
   command->add_option("--threads", options->threads,
                       "compute threads of the host; 0: its cores");
+  command->add_flag("--core-turns,!--no-core-turns", options->core_turns,
+                    "workers that share cores take turns: answers leave most "
+                    "to prompts, within --itl-target-ms; without, the kernel "
+                    "divides the cores; default: with");
   command->add_option("--kv-memory", options->kv_memory,
                       "KV memory of each worker, such as 512MiB");
   command

@@ -66,6 +66,10 @@ WorkerMetrics::WorkerMetrics(const Options& options, Registry& registry)
                            "Prompt tokens found in the prefix cache")),
       preemptions_(Counter(registry, labels_, "vllm:num_preemptions_total",
                            "Sequences that gave their blocks up")),
+      core_waits_(Counter(registry, labels_,
+                          "penstock_worker_core_wait_seconds_total",
+                          "Time that answers left the cores to prompts of "
+                          "other workers of the host")),
       copies_(Counter(registry, labels_, "penstock_kv_blocks_copied_total",
                       "Shared KV blocks copied before an answer wrote into "
                       "them")),
@@ -158,6 +162,10 @@ void WorkerMetrics::PrefixLooked(int prompt_tokens, int cached_tokens) {
 void WorkerMetrics::TokenMade() { generated_tokens_.Increment(); }
 
 void WorkerMetrics::Preempted() { preemptions_.Increment(); }
+
+void WorkerMetrics::WaitedForCores(absl::Duration waited) {
+  core_waits_.Increment(absl::ToDoubleSeconds(waited));
+}
 
 void WorkerMetrics::BlocksCopied(int count) { copies_.Increment(count); }
 

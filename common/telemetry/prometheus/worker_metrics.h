@@ -39,6 +39,7 @@ class WorkerMetrics : public EngineProbe, public HandoffProbe {
   void PrefixLooked(int prompt_tokens, int cached_tokens) override;
   void TokenMade() override;
   void Preempted() override;
+  void WaitedForCores(absl::Duration waited) override;
   void BlocksCopied(int count) override;
   void TierLooked(int wanted, int held, int fetched) override;
   void PageFetched(uint64_t bytes) override;
@@ -68,6 +69,7 @@ class WorkerMetrics : public EngineProbe, public HandoffProbe {
   prometheus::Counter& prefix_queries_;
   prometheus::Counter& prefix_hits_;
   prometheus::Counter& preemptions_;
+  prometheus::Counter& core_waits_;
   prometheus::Counter& copies_;
   prometheus::Counter& tier_queries_;
   prometheus::Counter& tier_hits_;

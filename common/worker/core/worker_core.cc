@@ -94,7 +94,7 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, WorkerCorePorts ports)
                ports_.clock,
                ports_.engine_probe != nullptr ? ports_.engine_probe
                                               : &null_engine_probe_,
-               &kept_, MakeTier(), ports_.timers}),
+               &kept_, MakeTier(), ports_.timers, ports_.cores}),
       peers_(std::make_unique<LoopbackPeers>(options_.self, ports_.peers)) {
   context_.self = options_.self;
   context_.content = options_.content;

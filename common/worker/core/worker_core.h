@@ -53,6 +53,7 @@ struct WorkerCorePorts {
   const Tokenizer* tokenizer = nullptr;
   const Clock* clock = nullptr;
   Timers* timers = nullptr;
+  CoreLedger* cores = nullptr;            // shared with others; null: own cores
   EngineProbe* engine_probe = nullptr;    // null: not measured
   HandoffProbe* handoff_probe = nullptr;  // null: not measured
 };

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/env/real/entropy.h"
 #include "common/model/files/model_path.h"
+#include "common/runtime/cores/shared_core_ledger.h"
 #include "common/runtime/load/model_loader.h"
 #include "common/transfer/set/transport_set.h"
 #include "common/worker/host/calibration.h"
@@ -246,6 +247,10 @@ absl::Status WorkerHost::MakeCore(const Ports& ports) {
   core_ports.tokenizer = tokenizer_.get();
   core_ports.clock = &ports.loop->clock();
   core_ports.timers = &ports.loop->timers();
+  if (!options_.core_ledger.empty()) {
+    ASSIGN_OR_RETURN(cores_, SharedCoreLedger::Open(options_.core_ledger));
+  }
+  core_ports.cores = cores_.get();
   core_ports.engine_probe = ports.engine_probe;
   core_ports.handoff_probe = ports.handoff_probe;
   ASSIGN_OR_RETURN(core_, WorkerCore::Create(core, core_ports));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/engine/core_ledger.h"
 #include "common/model/files/model_file.h"
 #include "common/peer/peer.h"
 #include "common/runtime/loop_thread.h"
@@ -36,6 +37,8 @@ struct WorkerHostOptions {
   std::string precision = "default";
   int threads = 1;
   bool spin = false;  // threads may spin: there are cores for all of them
+  // File through which workers take turns on the cores; empty: they do not.
+  std::string core_ledger;
   uint64_t kv_memory_bytes = 0;
   // Tiers below it. 0 bytes, no directory: without.
   uint64_t kv_host_memory_bytes = 0;
@@ -106,7 +109,8 @@ class WorkerHost {
   std::unique_ptr<ArenaMemory> memory_;
   std::unique_ptr<Backend> backend_;
   std::vector<std::unique_ptr<KvTransport>> transports_;
-  std::unique_ptr<KvTier> tier_;  // null: none
+  std::unique_ptr<KvTier> tier_;       // null: none
+  std::unique_ptr<CoreLedger> cores_;  // null: not shared
   std::unique_ptr<WorkerCore> core_;
   int total_blocks_ = 0;
 };

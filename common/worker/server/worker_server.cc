@@ -122,6 +122,8 @@ WorkerHostOptions WorkerServer::HostOptions(std::string cluster_key) const {
   int cores = std::max(1u, std::thread::hardware_concurrency());
   host.threads = options_.threads > 0 ? options_.threads : cores;
   host.spin = host.threads * options_.host_workers <= cores;
+  // Where there are cores for all threads, nobody has to wait for any.
+  if (!host.spin) host.core_ledger = options_.core_ledger;
   host.kv_memory_bytes = options_.kv_memory_bytes;
   host.kv_host_memory_bytes = options_.kv_host_memory_bytes;
   host.kv_disk = options_.kv_disk;
