@@ -9,6 +9,8 @@ namespace {
 
 // One part in so many is for answers.
 constexpr int kParts = 8;
+// The prompt that is waited for may end, or its worker die.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(10);
 
 }  // namespace
 
@@ -46,7 +48,8 @@ bool CoreTurns::MayBegin(CoreUse use) {
       ports_.ledger->Claim(use, now);
       claimed_ = true;
       if (timer_ == 0) {
-        timer_ = ports_.timers->Schedule(turn, [this] { timer_ = 0; });
+        timer_ = ports_.timers->Schedule(std::min(turn, now + kLookAgain),
+                                         [this] { timer_ = 0; });
       }
       return false;
     }

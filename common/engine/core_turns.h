@@ -34,7 +34,8 @@ class CoreTurns {
 
   bool shares() const { return ports_.ledger != nullptr; }
 
-  // Whether a step of that use may begin now. If not, a timer ends the wait.
+  // Whether a step of that use may begin now. If not, a timer says when
+  // to ask again.
   bool MayBegin(CoreUse use);
   void Began(CoreUse use);
   // The step that runs has got further.
