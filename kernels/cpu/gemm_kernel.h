@@ -182,7 +182,7 @@ template <class V, int kRows, int kPanels>
   const float* bias = task.weights->bias;
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    float* y = task.y + (row + r) * task.y_stride;
+    const size_t start = size_t(row + r) * task.y_stride;  // in y
     if (bias != nullptr) {
 #pragma GCC unroll 4
       for (int p = 0; p < kPanels; ++p) {
@@ -198,17 +198,16 @@ template <class V, int kRows, int kPanels>
         const auto gated = V::Mul(gate, sums[r][p + 1]);
         const int column = (panel + p) / 2 * kPanelColumns;
         if (task.bfloats == nullptr) {
-          V::Store(y + column, gated);
+          V::Store(task.y + start + column, gated);
         } else {
-          V::StoreBfloats(task.bfloats + (row + r) * task.y_stride + column,
-                          kLeastBfloat, gated);
+          V::StoreBfloats(task.bfloats + start + column, kLeastBfloat, gated);
         }
       }
       continue;
     }
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) {
-      float* at = y + (panel + p) * kPanelColumns;
+      float* at = task.y + start + (panel + p) * kPanelColumns;
       V::Store(at, task.epilogue == Epilogue::kAdd
                        ? V::Fma(sums[r][p], V::Set(task.scale), V::Load(at))
                        : sums[r][p]);
