@@ -99,14 +99,14 @@ int CountReaching(const Bits32* scales, int blocks, uint32_t least) {
 }
 
 // Scales are not negative, so that their bits have their order, NaN last. The
-// upper halves of them tell large from small.
+// exponent and three bits of the mantissa tell large from small.
 template <class V>
 void Choose(const Activations& out, int row) {
   if (out.refined == 0) return;
   const int blocks = out.depth / kScaleDepth;
   const auto* scales = reinterpret_cast<const Bits32*>(
       out.scales + size_t(row) * out.terms * blocks);
-  constexpr uint32_t kStep = 1u << 16;
+  constexpr uint32_t kStep = 1u << 20;
   // The largest that enough of them reach.
   uint32_t least = 0;
   for (uint32_t bit = 1u << 30; bit >= kStep; bit >>= 1) {

@@ -80,7 +80,7 @@ TEST(ActivationTest, SumsAreThoseOfTheQuants) {
   }
 }
 
-// Against a sort. Scales that differ by less than a part in 128 may count as
+// Against a sort. Scales that differ by less than a part in 8 may count as
 // equal, of which the first are chosen.
 TEST(ActivationTest, ChoosesTheLargestScales) {
   for (int seed = 1; seed <= 60; ++seed) {

@@ -246,65 +246,80 @@ TileInput<kRows, kPanels> InputOf(const BlockTile& tile, int term) {
   return in;
 }
 
-// The second terms of one row, by the panels of a tile: sums [kPanels][16]. By
-// itself, since every row has its own blocks; the panels are in the cache.
-template <class V, PanelTraits kFormat, int kPanels>
-[[gnu::noinline]] void SumRefined(const BlockTile& tile, float* sums) {
-  const Activations& x = *tile.task->x;
-  const auto in = InputOf<1, kPanels>(tile, 1);
-  typename V::F32 own[1][kPanels];
-#pragma GCC unroll 4
-  for (int p = 0; p < kPanels; ++p) own[0][p] = V::Zero();
-  const uint16_t* chosen = x.chosen + size_t(tile.row) * x.refined;
-  for (int i = 0; i < x.refined; ++i) {
-#pragma GCC unroll 2
-    for (int half = 0; half < kScaleDepth / kFormat.group; ++half) {
-      MultiplyGroup<V, kFormat>(in, x, chosen[i], half, own);
-    }
-  }
-#pragma GCC unroll 4
-  for (int p = 0; p < kPanels; ++p) {
-    V::Store(sums + p * kPanelColumns, own[0][p]);
-  }
-}
+// What a tile's sums go to: [rows][kGroupPanels][16].
+constexpr int kGroupPanels = 4;
+constexpr int kSumsStride = kGroupPanels * kPanelColumns;
 
+// The first terms of the tile's rows.
 template <class V, PanelTraits kFormat, int kRows, int kPanels>
-[[gnu::always_inline]] inline void AddRefined(
-    BlockTile tile, typename V::F32 (&sums)[kRows][kPanels]) {
-  alignas(64) float refined[kRows][kPanels * kPanelColumns];
-  tile.fetches = false;
-  for (int r = 0; r < kRows; ++r, ++tile.row) {
-    SumRefined<V, kFormat, kPanels>(tile, refined[r]);
+void MultiplyBlockTile(const BlockTile& tile, float* sums) {
+  typename V::F32 own[kRows][kPanels];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) own[r][p] = V::Zero();
   }
+  MultiplyBlocks<V, kFormat>(InputOf<kRows, kPanels>(tile, 0), *tile.task->x,
+                             own);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int p = 0; p < kPanels; ++p) {
-      sums[r][p] = V::Add(sums[r][p], V::Load(refined[r] + p * kPanelColumns));
+      V::Store(sums + r * kSumsStride + p * kPanelColumns, own[r][p]);
     }
   }
 }
 
-template <class V, PanelTraits kFormat, int kRows, int kPanels>
-void MultiplyBlockTile(const BlockTile& tile) {
-  const Activations& x = *tile.task->x;
-  typename V::F32 sums[kRows][kPanels];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int p = 0; p < kPanels; ++p) sums[r][p] = V::Zero();
-  }
-  MultiplyBlocks<V, kFormat>(InputOf<kRows, kPanels>(tile, 0), x, sums);
-  if (x.refined > 0) AddRefined<V, kFormat>(tile, sums);
-  FinishTile<V, kRows, kPanels>(*tile.task, tile.row, tile.panel, sums);
-}
-
 // The tile of `rows` rows, at most V::kTileRows.
 template <class V, PanelTraits kFormat, int kPanels, int kRows = V::kTileRows>
-void MultiplyBlockRows(int rows, const BlockTile& tile) {
-  if (rows == kRows) return MultiplyBlockTile<V, kFormat, kRows, kPanels>(tile);
+void MultiplyBlockRows(int rows, const BlockTile& tile, float* sums) {
+  if (rows == kRows) {
+    return MultiplyBlockTile<V, kFormat, kRows, kPanels>(tile, sums);
+  }
   if constexpr (kRows > 1) {
-    MultiplyBlockRows<V, kFormat, kPanels, kRows - 1>(rows, tile);
+    MultiplyBlockRows<V, kFormat, kPanels, kRows - 1>(rows, tile, sums);
+  }
+}
+
+// Adds the second terms of `rows` rows. Row by row, since each has its own
+// blocks, by many panels, since each input is loaded for all; the panels are in
+// the cache.
+template <class V, PanelTraits kFormat, int kPanels>
+void AddRefined(int rows, BlockTile tile, float* sums) {
+  const Activations& x = *tile.task->x;
+  tile.fetches = false;
+  auto in = InputOf<1, kPanels>(tile, 1);
+  const uint16_t* chosen = x.chosen + size_t(tile.row) * x.refined;
+  for (int r = 0; r < rows; ++r, sums += kSumsStride) {
+    typename V::F32 own[1][kPanels];
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) own[0][p] = V::Zero();
+    for (int i = 0; i < x.refined; ++i) {
+#pragma GCC unroll 2
+      for (int half = 0; half < kScaleDepth / kFormat.group; ++half) {
+        MultiplyGroup<V, kFormat>(in, x, *chosen, half, own);
+      }
+      ++chosen;
+    }
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) {
+      float* at = sums + p * kPanelColumns;
+      V::Store(at, V::Add(V::Load(at), own[0][p]));
+    }
+    in.quants[0] += 2 * size_t(x.depth);
+    in.side[0] += 2 * size_t(x.depth / kScaleDepth);
+  }
+}
+
+template <class V, int kPanels>
+void FinishRows(int rows, const BlockTile& tile, const float* sums) {
+  for (int r = 0; r < rows; ++r, sums += kSumsStride) {
+    typename V::F32 own[1][kPanels];
+#pragma GCC unroll 4
+    for (int p = 0; p < kPanels; ++p) {
+      own[0][p] = V::Load(sums + p * kPanelColumns);
+    }
+    FinishTile<V, 1, kPanels>(*tile.task, tile.row + r, tile.panel, own);
   }
 }
 
@@ -319,15 +334,26 @@ constexpr int EvenTile(int rows, int most) {
 // brings them into the caches.
 template <class V, PanelTraits kFormat, int kPanels>
 void MultiplyBlockPanels(const GemmTask& task, int panel) {
-  BlockTile tile = {
-      .task = &task, .row = task.first_row, .panel = panel, .fetches = true};
+  constexpr int kTilePanels = kPanels < 2 ? 1 : 2;
+  alignas(64) float sums[V::kTileRows * kSumsStride];
+  BlockTile tile = {.task = &task, .row = task.first_row, .fetches = true};
   while (tile.row < task.last_row) {
     const int rows = EvenTile(task.last_row - tile.row, V::kTileRows);
-    MultiplyBlockRows<V, kFormat, kPanels>(rows, tile);
+    for (int p = 0; p < kPanels; p += kTilePanels) {
+      tile.panel = panel + p;
+      MultiplyBlockRows<V, kFormat, kTilePanels>(rows, tile,
+                                                 sums + p * kPanelColumns);
+    }
+    tile.panel = panel;
+    if (task.x->refined > 0) AddRefined<V, kFormat, kPanels>(rows, tile, sums);
+    FinishRows<V, kPanels>(rows, tile, sums);
     tile.row += rows;
     tile.fetches = false;
   }
 }
+
+// Of the first-level cache, what the panels of a group may fill.
+constexpr size_t kNearBytes = 64 << 10;
 
 // The weights stream through registers, where nibbles become bytes: once from
 // memory, and for each further tile of rows once more from the cache. To keep
@@ -335,7 +361,13 @@ void MultiplyBlockPanels(const GemmTask& task, int panel) {
 // are.
 template <class V, PanelTraits kFormat>
 void GemmBlocks(const GemmTask& task) {
+  const size_t group_bytes = kGroupPanels * task.weights->panel_bytes;
   int panel = task.first_panel;
+  if (task.x->refined > 0 && group_bytes <= kNearBytes) {
+    for (; panel + kGroupPanels <= task.last_panel; panel += kGroupPanels) {
+      MultiplyBlockPanels<V, kFormat, kGroupPanels>(task, panel);
+    }
+  }
   for (; panel + 2 <= task.last_panel; panel += 2) {
     MultiplyBlockPanels<V, kFormat, 2>(task, panel);
   }
