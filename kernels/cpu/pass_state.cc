@@ -172,7 +172,7 @@ void PassState::Multiply(int thread, int rows, const Activations& x,
                          absl::Span<const Product> products) {
   int panels = 0;
   for (const Product& product : products) panels += product.weights->panels;
-  const Part share = PartOf(panels, kPanelUnit, thread);
+  const Part share = PartOf(panels, kLeastPanels, thread);
   int start = 0;  // of a product's panels among all
   for (const Product& product : products) {
     const int count = product.weights->panels;

@@ -43,6 +43,8 @@ struct Product {
 inline constexpr int kGemmRows = 512;
 // Panels are dealt out in fours: what the widest tile takes.
 inline constexpr int kPanelUnit = 4;
+// In twos where nothing else asks for more: threads get more even shares.
+inline constexpr int kLeastPanels = 2;
 
 // Rows [row, ...) of `x` as rows from 0 on.
 Activations RowsFrom(const Activations& x, int row);
