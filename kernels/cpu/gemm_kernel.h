@@ -352,8 +352,8 @@ void MultiplyBlockPanels(const GemmTask& task, int panel) {
   }
 }
 
-// Of the first-level cache, what the panels of a group may fill.
-constexpr size_t kNearBytes = 64 << 10;
+// Of the second-level cache, what the panels of a group may fill.
+constexpr size_t kNearBytes = 256 << 10;
 
 // The weights stream through registers, where nibbles become bytes: once from
 // memory, and for each further tile of rows once more from the cache. To keep
