@@ -216,8 +216,8 @@ void ExpectSame(const TestActivations& out, const TestActivations& reference,
   EXPECT_TRUE(SameNumbers(Floats(a.scales, blocks), Floats(b.scales, blocks)));
   EXPECT_TRUE(SameNumbers(Floats(a.scaled_sums, blocks),
                           Floats(b.scaled_sums, blocks)));
-  EXPECT_EQ(0, std::memcmp(a.chosen, b.chosen,
-                           size_t(rows) * a.refined * sizeof(uint16_t)));
+  EXPECT_TRUE(
+      std::equal(a.chosen, a.chosen + size_t(rows) * a.refined, b.chosen));
   const size_t values = size_t(rows) * a.depth;
   EXPECT_TRUE(SameNumbers(Floats(a.values, values), Floats(b.values, values)));
 }
