@@ -128,11 +128,10 @@ absl::Status DecodeTransfer::CheckOffer() const {
   // The pages will be cached, spilled and pulled as this worker's own, and
   // those promise its bits.
   if (offer_->numerics != context_->numerics) {
-    return MakeError(
-        ErrorReason::kIncompatibleWorker,
-        absl::StrCat("numerics of ", peer_.name,
-                     " differ from this worker's; give both one --precision "
-                     "and processors of one instruction set"));
+    return MakeError(ErrorReason::kIncompatibleWorker,
+                     absl::StrCat("numerics of ", peer_.name,
+                                  " differ from this worker's; give both one "
+                                  "--precision"));
   }
   if (offer_->prompt_tokens != static_cast<int>(history_.size()) ||
       offer_->block_hashes != context_->hasher->Chain(root_, history_)) {

@@ -138,8 +138,6 @@ void WeightPacker::PackPanel(int panel, uint8_t* out) const {
   std::memset(out, 0, shape_.panel_bytes);
   if (TakesQuants(shape_.format)) {
     PackQuants(panel, out);
-  } else if (shape_.format == PanelFormat::kBfloat16) {
-    PackPairs(panel, out);
   } else if (TraitsOf(shape_.format).element_bytes == 2) {
     PackHalves(panel, out);
   } else {
@@ -175,19 +173,10 @@ void WeightPacker::PackQuants(int panel, uint8_t* out) const {
   }
 }
 
+// Pairs hold two elements of a column side by side.
 void WeightPacker::PackHalves(int panel, uint8_t* out) const {
-  for (int c = 0; c < kPanelColumns; ++c) {
-    const ColumnSource column = Column(panel * kPanelColumns + c);
-    if (column.tensor == nullptr) continue;
-    const absl::Span<const uint8_t> stored =
-        RowBytes(*column.tensor, column.row);
-    for (int k = 0; k < shape_.depth; ++k) {
-      std::memcpy(out + 2 * (size_t{kPanelColumns} * k + c), &stored[2 * k], 2);
-    }
-  }
-}
-
-void WeightPacker::PackPairs(int panel, uint8_t* out) const {
+  const bool pairs = shape_.format == PanelFormat::kBfloat16;
+  const int run = pairs ? 2 : 1;
   for (int c = 0; c < kPanelColumns; ++c) {
     const ColumnSource column = Column(panel * kPanelColumns + c);
     if (column.tensor == nullptr) continue;
@@ -196,9 +185,9 @@ void WeightPacker::PackPairs(int panel, uint8_t* out) const {
     for (int k = 0; k < shape_.depth; ++k) {
       uint16_t number;
       std::memcpy(&number, &stored[2 * k], 2);
-      if (std::fabs(Bfloat16ToFloat(number)) < kLeastBfloat) continue;
-      const size_t pair = size_t{kPanelColumns} * (k / 2) + c;
-      std::memcpy(out + 4 * pair + k % 2 * 2, &number, 2);
+      if (pairs && std::fabs(Bfloat16ToFloat(number)) < kLeastBfloat) continue;
+      const size_t at = (size_t{kPanelColumns} * (k / run) + c) * run + k % run;
+      std::memcpy(out + 2 * at, &number, 2);
     }
   }
 }

@@ -45,7 +45,6 @@ class WeightPacker {
   ColumnSource Column(int index) const;
   void PackQuants(int panel, uint8_t* out) const;
   void PackHalves(int panel, uint8_t* out) const;
-  void PackPairs(int panel, uint8_t* out) const;
   void PackFloats(int panel, uint8_t* out) const;
 
   std::vector<ColumnSource> columns_;

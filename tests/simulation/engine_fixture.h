@@ -12,6 +12,20 @@
 
 namespace penstock {
 
+// When a sequence's tokens came.
+struct TokenTimes : SequenceListener {
+  explicit TokenTimes(const Clock* clock) : clock(clock) {}
+  void OnToken(const TokenDelivery& delivery) override {
+    times.push_back(clock->Now());
+    tokens.push_back(delivery.token.id);
+  }
+  void OnFailed(const absl::Status& status) override { FAIL() << status; }
+
+  const Clock* clock;
+  std::vector<Instant> times;
+  std::vector<TokenId> tokens;
+};
+
 // An engine over the simulated model, which tests make on their own: the world
 // around it, its sequences and their true answers.
 class EngineFixture : public testing::Test {

@@ -11,14 +11,8 @@
 namespace penstock {
 namespace {
 
-// When its tokens came.
-struct Output : SequenceListener {
-  explicit Output(const Clock* clock) : clock(clock) {}
-  void OnToken(const TokenDelivery& delivery) override {
-    times.push_back(clock->Now());
-    tokens.push_back(delivery.token.id);
-  }
-  void OnFailed(const absl::Status& status) override { FAIL() << status; }
+struct Output : TokenTimes {
+  using TokenTimes::TokenTimes;
   absl::Duration LongestGap(size_t from, size_t to) const {
     absl::Duration longest;
     for (size_t i = from + 1; i < to; ++i) {
@@ -26,9 +20,6 @@ struct Output : SequenceListener {
     }
     return longest;
   }
-  const Clock* clock;
-  std::vector<Instant> times;
-  std::vector<TokenId> tokens;
 };
 
 struct NoProbe : EngineProbe {};

@@ -29,13 +29,8 @@ struct PromptElsewhere : CoreLedger {
   std::vector<CoreUse> uses;
 };
 
-struct TokenTimes : SequenceListener {
-  explicit TokenTimes(const Clock* clock) : clock(clock) {}
-  void OnToken(const TokenDelivery& delivery) override {
-    times.push_back(clock->Now());
-    tokens.push_back(delivery.token.id);
-  }
-  void OnFailed(const absl::Status& status) override { FAIL() << status; }
+struct Output : TokenTimes {
+  using TokenTimes::TokenTimes;
   // Of tokens that came after `from` and before `to`.
   std::vector<absl::Duration> Gaps(Instant from, Instant to) const {
     std::vector<absl::Duration> gaps;
@@ -46,9 +41,6 @@ struct TokenTimes : SequenceListener {
     }
     return gaps;
   }
-  const Clock* clock;
-  std::vector<Instant> times;
-  std::vector<TokenId> tokens;
 };
 
 class EngineTurnsTest : public EngineFixture {
@@ -79,7 +71,7 @@ class EngineTurnsTest : public EngineFixture {
 TEST_F(EngineTurnsTest, AnswersTakeTurnsWhileAPromptIsComputedElsewhere) {
   ledger_.from = clock_.Now() + absl::Milliseconds(300);
   ledger_.to = ledger_.from + absl::Milliseconds(700);
-  TokenTimes answer(&clock_);
+  Output answer(&clock_);
   ASSERT_TRUE(engine_->Add(Make(20, 300, 5), &answer).ok());
   Run();
   EXPECT_EQ(answer.tokens, Expected(20, 300, 5));
@@ -97,7 +89,7 @@ TEST_F(EngineTurnsTest, AnswersTakeTurnsWhileAPromptIsComputedElsewhere) {
 }
 
 TEST_F(EngineTurnsTest, ClaimsWhatItComputesUntilItIsIdle) {
-  TokenTimes answer(&clock_);
+  Output answer(&clock_);
   ASSERT_TRUE(engine_->Add(Make(20, 30, 5), &answer).ok());
   Settle();
   EXPECT_EQ(ledger_.claim, CoreUse::kPrompts);
@@ -112,7 +104,7 @@ TEST_F(EngineTurnsTest, ClaimsWhatItComputesUntilItIsIdle) {
 // Its own prompts are not held up by those of others.
 TEST_F(EngineTurnsTest, PromptsGoOnBesideOthers) {
   ledger_.from = clock_.Now();
-  TokenTimes answer(&clock_);
+  Output answer(&clock_);
   const Instant start = clock_.Now();
   ASSERT_TRUE(engine_->Add(Make(2000, 1, 7), &answer).ok());
   Run();

@@ -82,7 +82,8 @@ absl::Status BenchEngine(const Options& options) {
   backend_options.kv_type = kv_type;
   ASSIGN_OR_RETURN(const CpuPath path, ParsePath(options.path));
   backend_options.path = path;
-  ASSIGN_OR_RETURN(backend_options.precision, ParsePrecision(options.precision));
+  ASSIGN_OR_RETURN(backend_options.precision,
+                   ParsePrecision(options.precision));
   ThreadPool pool({.threads = options.threads});
   backend_options.shared_pool = &pool;
   backend_options.max_sequences =

@@ -96,8 +96,8 @@ void AddUpCommand(CLI::App& app, Action& action) {
       ->check(CLI::NonNegativeNumber);
   command
       ->add_option("--precision", options->precision,
-                   "of the CPU backend's inputs: fast takes an eighth less "
-                   "arithmetic than default, exact two thirds more")
+                   "of the CPU backend's inputs: fast takes a quarter less "
+                   "arithmetic than default, exact half more")
       ->check(CLI::IsMember({"fast", "default", "exact"}));
   command->add_option("--policy", options->policy,
                       "how the router chooses workers, as `penstock-router "
